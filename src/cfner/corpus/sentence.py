@@ -1,0 +1,61 @@
+"""What a corpus is made of: sentences of words, with entity mentions as spans of words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """An entity mention: words ``start`` up to but not including ``end``."""
+
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words and the entity mentions among them.
+
+    ``spans`` are sorted and do not overlap. ``text`` and ``offsets`` (one character range per word) are
+    there when the words were cut from a text, so that predictions can be given back as characters.
+    ``source`` names where the sentence came from (``file:line``).
+    """
+
+    words: tuple[str, ...]
+    spans: tuple[Span, ...] = ()
+    text: str | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        end = 0
+        for span in self.spans:
+            if not end <= span.start < span.end <= len(self.words):
+                raise ValueError(f"spans must be sorted, disjoint and inside the sentence: {self.spans}")
+            end = span.end
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def types(self) -> frozenset[str]:
+        return frozenset(span.type for span in self.spans)
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the words alone: equal for the same sentence, whatever its labels."""
+        return hashlib.sha256("\x1f".join(self.words).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def only(self, types: Collection[str]) -> Sentence:
+        """The same sentence with the mentions of ``types`` alone; all other labels become O."""
+        if self.types <= set(types):
+            return self
+        return replace(self, spans=tuple(span for span in self.spans if span.type in types))
+
+    def with_spans(self, spans: Collection[Span]) -> Sentence:
+        return replace(self, spans=tuple(sorted(spans)))

@@ -1,0 +1,63 @@
+"""The exception tree. Every error says what was wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CfnerError(Exception):
+    """Root of everything that this package raises on purpose.
+
+    ``str(error)`` is one paragraph: what was wrong (with its place, if there is one), then the remedy.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        place = f"{where}: " if where else ""
+        advice = f" {remedy}" if remedy else ""
+        super().__init__(f"{place}{what}{advice}")
+
+
+class ConfigError(CfnerError):
+    """A setting is unknown, out of range, or contradicts another one."""
+
+
+class CorpusError(CfnerError):
+    """A corpus file cannot be read as what it claims to be."""
+
+
+class StreamError(CfnerError):
+    """Entity types or sentences cannot be divided into steps as asked."""
+
+
+class EncoderError(CfnerError):
+    """An encoder or its tokenizer cannot be found or used."""
+
+
+class ModelError(CfnerError):
+    """A model folder is missing, damaged, or does not fit what is asked of it."""
+
+
+class TrainingError(CfnerError):
+    """Training cannot go on, for example because a loss is not finite."""
+
+
+class MissingExtraError(CfnerError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed.",
+            remedy=f"Install it with: pip install 'cfner[{extra}]'",
+        )
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name: ' Did you mean 'x'?' and the known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    hint = f"Did you mean '{close[0]}'? " if close else ""
+    return f"{hint}Known: {', '.join(names) if names else 'none'}."
