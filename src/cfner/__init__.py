@@ -1,0 +1,47 @@
+"""cfner: teach a named-entity recogniser new entity types over time, without forgetting the old ones.
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cfner.corpus.corpus import Corpus
+    from cfner.corpus.sentence import Sentence, Span
+    from cfner.errors import CfnerError
+    from cfner.stream.stream import Step, TaskStream
+    from cfner.tagger import ContinualTagger
+    from cfner.training.config import TrainingConfig
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CfnerError",
+    "ContinualTagger",
+    "Corpus",
+    "Sentence",
+    "Span",
+    "Step",
+    "TaskStream",
+    "TrainingConfig",
+]
+
+_HOME = {
+    "CfnerError": "cfner.errors",
+    "ContinualTagger": "cfner.tagger",
+    "Corpus": "cfner.corpus.corpus",
+    "Sentence": "cfner.corpus.sentence",
+    "Span": "cfner.corpus.sentence",
+    "Step": "cfner.stream.stream",
+    "TaskStream": "cfner.stream.stream",
+    "TrainingConfig": "cfner.training.config",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'cfner' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)

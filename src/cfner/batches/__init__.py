@@ -1,0 +1,1 @@
+"""From words to tensors: subwords, windows for long sentences, and batches of similar length."""

@@ -1,0 +1,1 @@
+"""Runs over whole streams, and what is reported of them."""

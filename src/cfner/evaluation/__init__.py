@@ -1,0 +1,1 @@
+"""Spans in, numbers out: scores, confusions, forgetting. No torch here."""

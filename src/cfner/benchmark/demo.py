@@ -1,0 +1,86 @@
+"""The demonstration: the same stream learned by plain fine-tuning and by CFNER, side by side."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.benchmark.figures import heat_maps
+from cfner.benchmark.run import RunResult, run_stream
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.synthetic import generate
+from cfner.errors import ModelError
+from cfner.model.prediction import Prediction
+from cfner.stream.stream import TaskStream
+from cfner.tagger import ContinualTagger
+from cfner.training.config import TrainingConfig
+from cfner.training.progress import Progress
+
+METHODS = ("finetune", "cfner")
+_MARK = "demo.json"  # names a folder as one that the demo may write anew
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    stream: TaskStream
+    results: dict[str, RunResult]
+    sentence: Sentence
+    predictions: dict[str, Prediction]
+
+
+def run_demo(
+    out: Path, *, seed: int, size: int, epochs: int, encoder: str, watch: Callable[[str], Progress]
+) -> DemoResult:
+    """Generate the corpus, learn it twice, write models, results.json and a picture into ``out``."""
+    _clear(out)
+    corpus = demo_corpus(size, seed)
+    stream = TaskStream.split(corpus, first=4, per_step=4, seed=seed, min_mentions=1)
+    results: dict[str, RunResult] = {}
+    taggers: dict[str, ContinualTagger] = {}
+    for method in METHODS:
+        config = TrainingConfig(encoder=encoder, method=method, seed=seed, epochs=epochs, max_length=128)
+        results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
+    (out / "results.json").write_text(
+        json.dumps({"runs": [result.to_json() for result in results.values()]}, indent=1) + "\n"
+    )
+    title = "F1 by step and type: a row that fades is a type being forgotten"
+    picture = heat_maps({name: result.matrix for name, result in results.items()}, title)
+    (out / "f1_by_step.svg").write_text(picture, encoding="utf-8")
+    sentence = _telling_sentence(stream)
+    predictions = {name: tagger.predict(sentence) for name, tagger in taggers.items()}
+    return DemoResult(stream, results, sentence, predictions)
+
+
+def demo_corpus(size: int, seed: int) -> Corpus:
+    made: Any = generate(train=size, dev=max(size // 8, 1), test=max(size // 3, 1), seed=seed)
+    return Corpus("clinical notes (generated)", made.train, made.dev, made.test)
+
+
+def _telling_sentence(stream: TaskStream) -> Sentence:
+    """A test sentence with types from as many different steps as possible, not too long."""
+    step_of = {type_: step.index for step in stream for type_ in step.types}
+
+    def worth(sentence: Sentence) -> tuple[int, int, int]:
+        steps = {step_of[span.type] for span in sentence.spans}
+        return len(steps), len(sentence.types), -len(sentence)
+
+    return max((s for s in stream.test if len(s) <= 30), key=worth)
+
+
+def _clear(out: Path) -> None:
+    """Make room for a new demo; anything that is not an earlier demo's stays untouched."""
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / _MARK).is_file():
+            raise ModelError(
+                "The folder is not empty and was not written by the demo.",
+                where=str(out),
+                remedy="Choose another folder with --out.",
+            )
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).write_text("{}\n")

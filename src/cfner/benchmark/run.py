@@ -1,0 +1,168 @@
+"""One run: a whole stream learned step by step, each step scored and saved; stopped runs go on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ConfigError, ModelError
+from cfner.evaluation.forgetting import StepMatrix
+from cfner.evaluation.scores import Scores
+from cfner.model.store import ModelFolder
+from cfner.stream.manifest import settings_hash
+from cfner.stream.stream import Step, TaskStream
+from cfner.tagger import ContinualTagger
+from cfner.training.config import TrainingConfig
+from cfner.training.progress import Progress, Silent
+
+RUN = "run.json"
+RESULTS = "results.json"
+# settings that change how a run is watched, not what it computes
+_IRRELEVANT = frozenset({"trackers", "workers", "eval_batch_size"})
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Scores after every step, and how to tell this run from another."""
+
+    stream: TaskStream
+    config: TrainingConfig
+    method: str
+    matrix: StepMatrix
+    seconds: float
+    hashes: dict[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """F1 in percent; ``measured`` holds what depends on the machine."""
+        m = self.matrix
+        return {
+            "method": self.method,
+            "data": self.stream.corpus_name,
+            "first": self.stream.first,
+            "per_step": self.stream.per_step,
+            "seed": self.config.seed,
+            "steps": [
+                {
+                    "types": list(step.types),
+                    "micro_f1": scores.micro_f1,
+                    "macro_f1": scores.macro_f1,
+                    "per_type": scores.f1_of,
+                    "confusion": scores.confusions.to_json() if scores.confusions else None,
+                }
+                for step, scores in zip(self.stream, m.steps, strict=False)
+            ],
+            "mean_micro_f1": m.mean_micro,
+            "mean_macro_f1": m.mean_macro,
+            "last_micro_f1": m.last_micro,
+            "last_macro_f1": m.last_macro,
+            "forgetting": m.forgetting,
+            "mean_forgetting": m.mean_forgetting,
+            "hashes": self.hashes,
+            "measured": {"seconds": self.seconds, "peak_memory": _peak_memory()},
+        }
+
+
+def run_stream(
+    stream: TaskStream,
+    config: TrainingConfig,
+    out: str | Path | None,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> tuple[RunResult, ContinualTagger]:
+    """Learn every step in order. With ``out`` each finished step is saved there before the next begins."""
+    progress = progress or Silent()
+    hashes = {"stream": stream.manifest()["hash"], "config": _config_hash(config)}
+    folder = ModelFolder(out) if out is not None else None
+    matrix, tagger = StepMatrix(), None
+    if folder is not None:
+        tagger, matrix = _open(folder, hashes, stream, config, resume, progress)
+    tagger = tagger or ContinualTagger.from_config(config)
+    started = time.perf_counter()
+    for step in stream.steps[len(matrix.steps) :]:
+        tagger.learn(step, progress)
+        matrix = matrix.with_step(_score(tagger, stream, step))
+        if folder is not None and tagger.accelerator.is_main_process:
+            tagger.save(folder.path)
+        tagger.accelerator.wait_for_everyone()
+    seconds = time.perf_counter() - started
+    result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)
+    if folder is not None and tagger.accelerator.is_main_process:
+        _write(folder.path / RESULTS, {"runs": [result.to_json()]})
+    return result, tagger
+
+
+def _score(tagger: ContinualTagger, stream: TaskStream, step: Step) -> Scores:
+    test = stream.test_up_to(step)
+    if not test:
+        raise ConfigError(
+            f"'{stream.corpus_name}' has no test sentences, so no step can be scored.",
+            remedy="Give a folder with a test file, or make one with 'cfner data split'.",
+        )
+    return tagger.evaluate(test)
+
+
+def _open(
+    folder: ModelFolder,
+    hashes: dict[str, str],
+    stream: TaskStream,
+    config: TrainingConfig,
+    resume: bool,
+    progress: Progress,
+) -> tuple[ContinualTagger | None, StepMatrix]:
+    """Start a new run folder, or pick up the one that is there."""
+    record = folder.path / RUN
+    if not record.is_file():
+        if folder.exists() or (folder.path.is_dir() and any(folder.path.iterdir())):
+            raise ModelError(
+                "The folder is not empty and holds no run.",
+                where=str(folder.path),
+                remedy="Choose another folder with --out.",
+            )
+        folder.path.mkdir(parents=True, exist_ok=True)
+        settings = {"hashes": hashes, "manifest": stream.manifest(), "config": config.model_dump(mode="json")}
+        _write(record, settings)
+        return None, StepMatrix()
+    if not resume:
+        raise ModelError(
+            "There is a run in this folder already.",
+            where=str(folder.path),
+            remedy="Continue it with --resume, or choose another folder with --out.",
+        )
+    saved = json.loads(record.read_text(encoding="utf-8"))
+    for part, meaning in (("stream", "data or its division into steps"), ("config", "settings")):
+        if saved["hashes"][part] != hashes[part]:
+            raise ModelError(
+                f"The run in this folder has other {meaning}.",
+                where=str(folder.path),
+                remedy=f"Resume with the same {meaning} (they are in {RUN}), or choose another folder.",
+            )
+    names = folder.names()
+    matrix = StepMatrix()
+    for name in names:
+        matrix = matrix.with_step(Scores.from_json(folder.step(name).read_json("scores.json")))
+    if not names:
+        return None, matrix
+    progress.note(f"resuming after step {len(names)} of {len(stream)}")
+    if folder.current_name() != names[-1]:
+        folder.point_to(names[-1])  # stopped between the step's rename and the pointer's
+    return ContinualTagger.load(folder.path, **config.model_dump()), matrix
+
+
+def _config_hash(config: TrainingConfig) -> str:
+    return settings_hash({k: v for k, v in config.model_dump(mode="json").items() if k not in _IRRELEVANT})
+
+
+def _write(path: Path, value: Any) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _peak_memory() -> int:
+    """Bytes, of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,232 @@
+"""``cfner data``: look at corpora, convert and split them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from cfner.corpus.corpus import Corpus
+    from cfner.corpus.sentence import Sentence
+
+app = typer.Typer(name="data", help="Look at corpora, convert and split them.", no_args_is_help=True)
+
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Format of the input; found out if left out.")
+]
+TagColumn = Annotated[
+    str | None, typer.Option(help="Column or field of the tags: a name, or a number from 0.")
+]
+TokenColumn = Annotated[str | None, typer.Option(help="Column or field of the words or the text.")]
+SchemeOption = Annotated[
+    str | None,
+    typer.Option(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU; found out if left out."),
+]
+Labels = Annotated[str | None, typer.Option(help="Names of integer tags, in order, separated by commas.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.command()
+def describe(
+    path: Annotated[
+        str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")
+    ],
+    format: FormatOption = None,
+    tag_column: TagColumn = None,
+    token_column: TokenColumn = None,
+    scheme: SchemeOption = None,
+    labels: Labels = None,
+    every: Annotated[int, typer.Option(help="Take each n-th sentence.")] = 1,
+    json: Json = False,
+) -> None:
+    """Print sentences, tokens, mentions per type, scheme, repairs and overlaps."""
+    corpus = _read(path, format, tag_column, token_column, scheme, labels, every)
+    facts = _facts(corpus)
+    if json:
+        _print_json(facts)
+    else:
+        _print_tables(facts)
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A file, a folder or a dataset.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A file; a folder if IN has several splits.")],
+    to: Annotated[
+        str | None, typer.Option(help="Format to write; by default what OUT's suffix says.")
+    ] = None,
+    scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
+    format: FormatOption = None,
+    tag_column: TagColumn = None,
+    token_column: TokenColumn = None,
+    from_scheme: SchemeOption = None,
+    labels: Labels = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write a corpus in another format or scheme."""
+    corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1)
+    if corpus.dev or corpus.test or Path(source).is_dir():
+        files = _split_files(corpus, target, to)
+    else:
+        files = {target: corpus.train}
+    _write(files, to, scheme, overwrite)
+    _print_written(files, corpus, json)
+
+
+@app.command()
+def split(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A file, or a dataset with one split.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT_DIR", help="Folder for the train, dev and test files.")
+    ],
+    dev: Annotated[float, typer.Option(help="Share of the sentences for dev.")] = 0.1,
+    test: Annotated[float, typer.Option(help="Share of the sentences for test.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Another seed, another division.")] = 0,
+    to: Annotated[str | None, typer.Option(help="Format to write; jsonl for texts, else conll.")] = None,
+    scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
+    format: FormatOption = None,
+    tag_column: TagColumn = None,
+    token_column: TokenColumn = None,
+    from_scheme: SchemeOption = None,
+    labels: Labels = None,
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Divide one file into train, dev and test; equal sentences stay together."""
+    corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1).split(dev, test, seed)
+    files = _split_files(corpus, target, to)
+    _write(files, to, scheme, overwrite)
+    _print_written(files, corpus, json)
+
+
+def _read(
+    path: str,
+    format: str | None,
+    tag_column: str | None,
+    token_column: str | None,
+    scheme: str | None,
+    labels: str | None,
+    every: int,
+) -> Corpus:
+    from cfner.corpus.corpus import Corpus
+    from cfner.corpus.tags import scheme_named
+
+    return Corpus.read(
+        path,
+        format=format,
+        tag_column=tag_column,
+        token_column=token_column,
+        scheme=None if scheme is None else scheme_named(scheme),
+        labels=None if labels is None else [name.strip() for name in labels.split(",")],
+        every=every,
+    )
+
+
+def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tuple[Sentence, ...]]:
+    """One file for each split that has sentences."""
+    from cfner.corpus.formats import format_for_writing, writable_formats
+    from cfner.corpus.reading import SPLITS
+    from cfner.errors import CorpusError
+
+    if any(folder.suffix in format.suffixes for format in writable_formats().values()):
+        raise CorpusError(
+            "the name of a file, where each split gets one.", where=str(folder), remedy="Name a folder."
+        )
+    sentences = [sentence for split in SPLITS for sentence in corpus.split_named(split)]
+    name = to or ("jsonl" if all(sentence.text is not None for sentence in sentences) else "conll")
+    suffix = format_for_writing(folder, name).suffixes[0]
+    return {
+        folder / f"{split}{suffix}": corpus.split_named(split)
+        for split in SPLITS
+        if corpus.split_named(split)
+    }
+
+
+def _write(files: dict[Path, tuple[Sentence, ...]], to: str | None, scheme: str, overwrite: bool) -> None:
+    from cfner.corpus.tags import scheme_named
+    from cfner.corpus.writers import refuse_existing, write_sentences
+
+    for path in files:  # all of them before the first is written
+        refuse_existing(path, overwrite)
+    for path, sentences in files.items():
+        write_sentences(sentences, path, format=to, scheme=scheme_named(scheme), overwrite=overwrite)
+
+
+def _facts(corpus: Corpus) -> dict[str, Any]:
+    from cfner.corpus.reading import SPLITS
+
+    splits = {}
+    for name in SPLITS:
+        sentences = corpus.split_named(name)
+        mentions = corpus.mentions(name)
+        splits[name] = {
+            "sentences": len(sentences),
+            "tokens": sum(len(sentence) for sentence in sentences),
+            "mentions": sum(mentions.values()),
+            "mentions_per_type": {type_: mentions[type_] for type_ in corpus.types},
+        }
+    return {
+        "name": corpus.name,
+        "report": corpus.report.to_json(),
+        "types": corpus.types,
+        "splits": splits,
+        "overlaps": corpus.overlaps().to_json(),
+    }
+
+
+def _print_json(facts: dict[str, Any]) -> None:
+    import json
+
+    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+
+
+def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json: bool) -> None:
+    if json:
+        written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
+        _print_json({"written": written, "report": corpus.report.to_json()})
+        return
+    for path, sentences in files.items():
+        typer.echo(f"{path}: {len(sentences):,} sentences")
+    for kind, count in sorted(corpus.report.repairs.items()):
+        typer.echo(f"while reading: {kind}: {count:,}, first at {corpus.report.places[kind][0]}")
+
+
+def _print_tables(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    report, splits = facts["report"], facts["splits"]
+    console.print(
+        f"[bold]{escape(facts['name'])}[/bold]: format {report['format']}, "
+        f"scheme {report['scheme'] or 'none (character spans)'}, {len(facts['types'])} types"
+    )
+    console.print(
+        f"{report['tokens_read']:,} tokens read = {report['tokens_used']:,} used "
+        f"+ {report['tokens_reported']:,} reported below"
+    )
+    table = Table("", *splits)
+    for row in ("sentences", "tokens", "mentions"):
+        table.add_row(row, *(f"{split[row]:,}" for split in splits.values()), end_section=row == "mentions")
+    for type_ in facts["types"]:
+        counts = (f"{split['mentions_per_type'][type_]:,}" for split in splits.values())
+        table.add_row(escape(type_), *counts)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    console.print(table)
+    console.print("Repaired or left out:" if report["repairs"] else "Nothing had to be repaired.")
+    for kind, found in report["repairs"].items():
+        # Not a table: places must stay whole, to be copied into an editor.
+        console.print(f"  {escape(kind)}: {found['count']:,}", highlight=False, soft_wrap=True)
+        more = found["count"] - len(found["first"])
+        for place in [*found["first"], *([f"and {more:,} more"] if more else [])]:
+            console.print(f"    {escape(place)}", highlight=False, soft_wrap=True)
+    overlaps = ", ".join(
+        f"{name.replace('_', ' ')}: {count:,}" for name, count in facts["overlaps"].items() if count
+    )
+    console.print(f"Sentences that occur more than once: {overlaps or 'none'}.", soft_wrap=True)

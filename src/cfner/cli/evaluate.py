@@ -1,0 +1,50 @@
+"""``cfner evaluate``: score a saved model on labelled data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
+    step: Annotated[
+        int | None, typer.Option(help="Which step of the model; default: the current one.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
+    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Entity-level precision, recall and F1 per type, and the two confusions.
+
+    Labels of types that the model has not learned are set aside, and counted.
+    """
+    from cfner.cli.show import console, plain, print_json, scores_table
+    from cfner.corpus.corpus import Corpus
+    from cfner.errors import CorpusError
+    from cfner.tagger import ContinualTagger
+
+    corpus = Corpus.read(data, format=format, tag_column=tag_column)
+    sentences = corpus.test if Path(data).is_dir() else corpus.train
+    if not sentences:
+        raise CorpusError("There is no test split.", where=data, remedy="Name a labelled file instead.")
+    tagger = ContinualTagger.load(model, step, eval_batch_size=batch_size)
+    unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
+    aside = sum(span.type in unknown for s in sentences for span in s.spans)
+    scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences])
+    if json:
+        print_json({**scores.to_json(), "unknown_types": unknown, "mentions_set_aside": aside})
+        return
+    screen = console()
+    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}"))
+    found = scores.confusions
+    if found is not None and found.old_to_other is not None:
+        screen.print(f"Words of old types taken for O: {found.old_to_other:.1f} %")
+    if found is not None and found.to_new is not None:
+        screen.print(f"Words of O or old types taken for the newest types: {found.to_new:.2f} %")
+    if unknown:
+        screen.print(plain(f"Set aside, {aside} mentions of types not learned: {', '.join(unknown)}"))

@@ -1,0 +1,81 @@
+"""``cfner methods`` and ``cfner encoders``: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method with its parameters.")] = None,
+    json: Json = False,
+) -> None:
+    """List the methods, or show one with its parameters and the parts that can be left out."""
+    import cfner.methods  # noqa: F401 - registers them
+    from cfner.cli.show import console, print_json
+    from cfner.methods.registry import method_class, method_names, summary
+
+    chosen = [method_class(name)] if name else [method_class(known) for known in method_names()]
+    if json:
+        print_json([_facts(method) for method in chosen])
+        return
+    from rich.table import Table
+
+    screen = console()
+    if name is None:
+        table = Table("method", "what it does", "--without")
+        for method in chosen:
+            table.add_row(method.name, summary(method), ", ".join(method.parts))
+        screen.print(table)
+        screen.print("'cfner methods NAME' shows a method's parameters.")
+        return
+    method = chosen[0]
+    screen.print(f"[bold]{method.title}[/bold]  ({method.name})\n{summary(method)}\nPaper: {method.paper}")
+    screen.print(f"Good for: {method.good_for}")
+    table = Table("parameter", "default", "meaning")
+    for key, field in method.Parameters.model_fields.items():
+        table.add_row(key, str(field.default), field.description or "")
+    screen.print(table)
+    if method.parts:
+        screen.print(f"Can be left out with --without: {', '.join(method.parts)}")
+
+
+def _facts(method: Any) -> dict[str, Any]:
+    from cfner.methods.registry import summary
+
+    return {
+        "name": method.name,
+        "title": method.title,
+        "summary": summary(method),
+        "paper": method.paper,
+        "good_for": method.good_for,
+        "without": list(method.parts),
+        "parameters": {
+            key: {"default": field.default, "meaning": field.description}
+            for key, field in method.Parameters.model_fields.items()
+        },
+    }
+
+
+def encoders(json: Json = False) -> None:
+    """List encoders that are known by name; any other hub name or folder works too."""
+    from dataclasses import asdict
+
+    from cfner.cli.show import console, print_json
+    from cfner.model.encoders import known_encoders
+
+    known = known_encoders()
+    if json:
+        print_json([asdict(encoder) for encoder in known])
+        return
+    from rich.table import Table
+
+    table = Table("encoder", "what it is", "on this machine")
+    for encoder in known:
+        table.add_row(encoder.name, encoder.note, "yes" if encoder.available else "no")
+    screen = console()
+    screen.print(table)
+    screen.print("Any other Hugging Face encoder works by its hub name or folder.")

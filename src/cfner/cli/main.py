@@ -1,0 +1,70 @@
+"""``cfner``: the commands, and how errors are told. Heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from cfner.cli import data, demo, evaluate, lists, predict, train
+
+app = typer.Typer(
+    name="cfner",
+    help="Teach a named-entity recogniser new entity types over time, without the old data and without "
+    "forgetting the old types.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data.app)
+app.command()(demo.demo)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(predict.predict)
+app.command()(lists.methods)
+app.command()(lists.encoders)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from cfner import __version__
+
+        typer.echo(f"cfner {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    if debug:
+        os.environ["CFNER_DEBUG"] = "1"
+
+
+def main() -> None:
+    """Entry point: an error of ours is one paragraph and exit code 2."""
+    from cfner.errors import CfnerError
+
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        app()
+    except CfnerError as error:
+        if os.environ.get("CFNER_DEBUG"):
+            raise
+        typer.secho(f"Error: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("Stopped. A run that was being saved can be continued with --resume.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output (head, less) went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

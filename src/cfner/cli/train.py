@@ -1,0 +1,186 @@
+"""``cfner train``: a whole stream."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from cfner.stream.stream import TaskStream
+    from cfner.training.config import TrainingConfig
+
+Flag = typer.Option
+
+
+def train(
+    data: Annotated[str, typer.Argument(help="A folder with train, dev and test files; see 'cfner data'.")],
+    out: Annotated[Path, Flag("--out", "-o", help="Folder for the models and results.json.")],
+    # the stream
+    first: Annotated[int, Flag(help="Types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(help="Types in each later step (PG).")] = 1,
+    order: Annotated[
+        str | None, Flag(help="Types in the order of learning, comma-separated; else alphabetical.")
+    ] = None,
+    sampling: Annotated[
+        str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
+    ] = "greedy",
+    min_mentions: Annotated[int, Flag(help="Drop types with fewer training mentions.")] = 50,
+    every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
+    tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
+    # the method
+    method: Annotated[
+        str | None, Flag("--method", "-m", help="See 'cfner methods'. [default: cfner]")
+    ] = None,
+    without: Annotated[
+        list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
+    ] = None,
+    k: Annotated[int | None, Flag("--k", help="Matched tokens per anchor.")] = None,
+    delta_1: Annotated[float | None, Flag("--delta-1", help="Curriculum threshold, first epoch.")] = None,
+    delta_m: Annotated[float | None, Flag("--delta-m", help="Curriculum threshold from epoch m on.")] = None,
+    m: Annotated[int | None, Flag("--m", help="Epoch at which delta_m is reached.")] = None,
+    lambda_base: Annotated[float | None, Flag(help="Weight of keeping the old.")] = None,
+    t_student: Annotated[float | None, Flag("--t-student", help="Temperature of the student.")] = None,
+    t_teacher: Annotated[float | None, Flag("--t-teacher", help="Temperature of the teacher.")] = None,
+    # the training
+    encoder: Annotated[
+        str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. [default: bert-base-cased]")
+    ] = None,
+    epochs: Annotated[int | None, Flag(help="Epochs per step.")] = None,
+    patience: Annotated[
+        int | None, Flag(help="Stop a step after so many epochs without a better dev F1.")
+    ] = None,
+    batch_size: Annotated[int | None, Flag(help="Sentences per batch and process.")] = None,
+    lr_encoder: Annotated[float | None, Flag(help="Learning rate of the encoder.")] = None,
+    lr_head: Annotated[float | None, Flag(help="Learning rate of the head.")] = None,
+    precision: Annotated[str | None, Flag(help="fp32 or bf16.")] = None,
+    matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
+    seed: Annotated[int, Flag(help="Seed of the split and of the training.")] = 0,
+    tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,
+    preset: Annotated[str | None, Flag(help="'paper': the paper's settings.")] = None,
+    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
+    set_: Annotated[
+        list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")
+    ] = None,
+    # the run
+    resume: Annotated[bool, Flag("--resume", help="Go on with the run in --out.")] = False,
+    dry_run: Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")] = False,
+    json: Annotated[bool, Flag("--json", help="Print the results as JSON and nothing else.")] = False,
+) -> None:
+    """Learn a stream of entity types step by step, score every step, and save every step's model."""
+    paper = {
+        "k": k,
+        "delta_1": delta_1,
+        "delta_m": delta_m,
+        "m": m,
+        "lambda_base": lambda_base,
+        "t_student": t_student,
+        "t_teacher": t_teacher,
+    }
+    flags: dict[str, Any] = {
+        "encoder": encoder,
+        "method": method,
+        "without": tuple(without) if without else None,
+        "epochs": epochs,
+        "patience": patience,
+        "batch_size": batch_size,
+        "lr_encoder": lr_encoder,
+        "lr_head": lr_head,
+        "precision": precision,
+        "matches": matches,
+        "seed": seed,
+        "trackers": tuple(tracker) if tracker else None,
+    }
+    settings = build_config(flags, paper, set_ or [], config, preset)
+
+    from cfner.corpus.corpus import Corpus
+    from cfner.stream.stream import TaskStream
+
+    corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
+    stream = TaskStream.split(
+        corpus,
+        first=first,
+        per_step=per_step,
+        order=[part.strip() for part in order.split(",")] if order else None,
+        sampling=sampling,
+        seed=seed,
+        min_mentions=min_mentions,
+    )
+    if dry_run:
+        _tell_plan(stream, settings, json)
+        return
+    _run(stream, settings, out, resume, json)
+
+
+def build_config(
+    flags: dict[str, Any], paper: dict[str, Any], pairs: list[str], file: Path | None, preset: str | None
+) -> TrainingConfig:
+    """Settings from flags; ``--set`` names a setting or, failing that, a parameter of the method."""
+    from cfner.errors import ConfigError
+    from cfner.methods import create
+    from cfner.training.config import TrainingConfig
+
+    parameters = {name: value for name, value in paper.items() if value is not None}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair}: there is no '='.", remedy="Write --set NAME=VALUE.")
+        try:
+            value = json_module.loads(text)
+        except ValueError:
+            value = text
+        (flags if name in TrainingConfig.model_fields else parameters)[name] = value
+    built = TrainingConfig.build({**flags, "parameters": parameters}, file=file, preset=preset)
+    create(built.method, built.parameters, built.without)  # a wrong parameter is an error before any work
+    return built
+
+
+def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:
+    from cfner.cli.show import console, plain, print_json
+
+    manifest = stream.manifest()
+    if as_json:
+        print_json({"manifest": manifest, "config": config.model_dump(mode="json")})
+        return
+    from rich.table import Table
+
+    table = Table("step", "types", "sentences", "mentions", title=f"{stream.corpus_name}, {stream.setting}")
+    for step in stream:
+        mentions = sum(len(sentence.spans) for sentence in step.train)
+        table.add_row(str(step.index + 1), plain(", ".join(step.types)), str(len(step.train)), str(mentions))
+    screen = console()
+    screen.print(table)
+    for warning in manifest.get("warnings", []):
+        screen.print(plain(f"Note: {warning}"))
+    if stream.dropped_types:
+        dropped = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
+        screen.print(plain(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}"))
+    updates = sum(len(step.train) for step in stream) * config.epochs
+    screen.print(
+        f"{config.method} on {config.encoder}, {config.epochs} epochs a step: {updates:,} sentences "
+        f"to learn from in all. Split {manifest['hash'][:12]}. Nothing was trained."
+    )
+
+
+def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:
+    from cfner.benchmark.run import run_stream
+    from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
+
+    progress = training_progress()
+    result, tagger = run_stream(stream, config, out, resume=resume, progress=progress)
+    if not tagger.accelerator.is_main_process:
+        return
+    if as_json:
+        print_json(result.to_json())
+        return
+    screen = console()
+    title = f"F1 of {result.method} on {stream.corpus_name}, {stream.setting}, seed {config.seed}"
+    screen.print(matrix_table(result.matrix, title))
+    screen.print(
+        f"Mean over steps: micro {result.matrix.mean_micro:.2f}, macro {result.matrix.mean_macro:.2f}. "
+        f"{result.seconds:.0f} s."
+    )
+    screen.print(plain(f"Models and results.json: {out}"))

@@ -1,0 +1,138 @@
+"""The columns of a CoNLL file: how they are separated, how many there are, which hold word and tag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfner.corpus.formats import ReadOptions
+from cfner.errors import CorpusError, nearest
+
+TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
+TAG_NAMES = ("ner", "ner_tag", "ner_tags", "tag", "tags", "label", "labels", "entity", "bio")
+
+_COLUMNS_COMMENT = re.compile(r"#\s*(?:global\.)?columns\s*[:=]?\s+(.+)", re.IGNORECASE)
+
+Line = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the lines of one file are cut, and which columns matter."""
+
+    tabs: bool
+    columns: int
+    token: int
+    tag: int
+    header: int | None  # number of the line that only names the columns
+
+    def cells(self, line: str) -> list[str]:
+        return _cells(line, self.tabs)
+
+
+def _cells(line: str, tabs: bool) -> list[str]:
+    return line.split("\t") if tabs else [cell for cell in re.split(r"[ \t]+", line) if cell]
+
+
+def is_document_marker(line: str) -> bool:
+    return re.match(r"-DOCSTART-(?:\s|$)", line) is not None
+
+
+def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layout:
+    """The layout that the first line of words has; all others must keep to it."""
+    content = [line for line in lines if line[1].strip() and not is_document_marker(line[1])]
+    # A word may begin with '#', so lines that do decide nothing unless there are no others.
+    sample = next((line for line in content if not line[1].startswith("#")), None) or next(
+        (line for line in content if "\t" in line[1]), None
+    )
+    if sample is None:
+        raise CorpusError(
+            "the file holds no line with a word and its tag.",
+            where=str(path),
+            remedy="Write one word per line, a tab, its tag, and an empty line between sentences.",
+        )
+    number, text = sample
+    tabs = "\t" in text
+    cells = _cells(text, tabs)
+    where = f"{path}:{number}"
+    if len(cells) < 2:
+        raise CorpusError("a word without a tag.", where=where, remedy=column_remedy(text))
+    names = _names_in_comment(content)
+    header = None
+    if names is None and _is_header(cells, options):
+        names, header = [cell.strip() for cell in cells], number
+    if names is not None and len(names) != len(cells):
+        raise CorpusError(
+            f"{len(cells)} columns, but {len(names)} are named ({', '.join(names)}).",
+            where=where,
+            remedy="Name every column of the file, in order.",
+        )
+    return Layout(
+        tabs=tabs,
+        columns=len(cells),
+        token=_column(options.token_column, TOKEN_NAMES, 0, names, of=len(cells), where=where),
+        tag=_column(options.tag_column, TAG_NAMES, -1, names, of=len(cells), where=where),
+        header=header,
+    )
+
+
+def _names_in_comment(content: Sequence[Line]) -> list[str] | None:
+    for _, text in content:
+        if not text.startswith("#"):
+            return None
+        match = _COLUMNS_COMMENT.fullmatch(text)
+        if match:
+            return match.group(1).split()
+    return None
+
+
+def _is_header(cells: Sequence[str], options: ReadOptions) -> bool:
+    """Whether the first line names its columns: one of them as words, another as tags."""
+    names = {cell.strip().lower() for cell in cells}
+    return all(
+        names & {*usual, *([asked.lower()] if isinstance(asked, str) else [])}
+        for usual, asked in ((TOKEN_NAMES, options.token_column), (TAG_NAMES, options.tag_column))
+    )
+
+
+def _column(
+    asked: str | int | None,
+    usual: Sequence[str],
+    default: int,
+    names: Sequence[str] | None,
+    *,
+    of: int,
+    where: str,
+) -> int:
+    """Number of a column: the one asked for, else the one with a usual name, else the default."""
+    if isinstance(asked, int) or (asked is None and names is None):
+        number = default if asked is None else int(asked)
+        if not -of <= number < of:
+            raise CorpusError(
+                f"there is no column {number}: the line has {of}.",
+                where=where,
+                remedy=f"Columns count from 0 to {of - 1}; -1 is the last.",
+            )
+        return number % of
+    if names is None:
+        raise CorpusError(
+            f"no line names the columns, so there is no column '{asked}'.",
+            where=where,
+            remedy="Give its number (from 0; -1 is the last), or begin the file with '# columns: ...'.",
+        )
+    lowered = [name.lower() for name in names]
+    if asked is not None:
+        if str(asked).lower() not in lowered:
+            raise CorpusError(
+                f"there is no column '{asked}'.", where=where, remedy=nearest(str(asked), names)
+            )
+        return lowered.index(str(asked).lower())
+    return next((lowered.index(name) for name in usual if name in lowered), default % of)
+
+
+def column_remedy(line: str) -> str:
+    if "\u00a0" in line:
+        return "The line has a no-break space, which separates no columns: replace it with a tab."
+    return "Separate the columns of all lines in the same way, by tabs or by blanks."

@@ -1,0 +1,154 @@
+"""CoNLL columns: one word per line with its tag, an empty line between sentences.
+
+Columns are separated by tabs if the first line of words contains one, else by runs of blanks (ASCII blanks
+alone: a no-break space never separates). They may be named by ``# columns: token tag``, by CoNLL-U Plus'
+``# global.columns = FORM NER``, or by a first line such as ``token  tag``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from cfner.corpus.columns import Layout, Line, column_remedy, find_layout, is_document_marker
+from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.lines import text_lines
+from cfner.corpus.report import ReadReport
+from cfner.corpus.rows import TaggedRow, sentences_from_rows
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
+from cfner.corpus.writers import whole_file
+from cfner.errors import CorpusError
+
+DOCUMENT_MARKER = "-DOCSTART- line, left out"
+COMMENT = "comment line"
+HEADER = "line with the names of the columns"
+BLANK_LINE = "line of blanks taken as the end of a sentence"
+
+
+def read(path: Path, options: ReadOptions) -> Reading:
+    report = ReadReport(format="conll", files=(str(path),))
+    lines = list(text_lines(path, report))
+    layout = find_layout(lines, path, options)
+    rows = list(_rows(lines, layout, path, report))
+    return sentences_from_rows(rows, report, options.scheme), report
+
+
+def _rows(lines: Sequence[Line], layout: Layout, path: Path, report: ReadReport) -> Iterator[TaggedRow]:
+    seen_tags = _bare_tags(lines, layout)
+    words: list[str] = []
+    tags: list[str] = []
+    numbers: list[int] = []
+
+    def finished() -> Iterator[TaggedRow]:
+        nonlocal words, tags, numbers
+        if words:
+            yield TaggedRow(words, tags, f"{path}:{numbers[0]}", str(path), numbers)
+        words, tags, numbers = [], [], []
+
+    for number, line in lines:
+        place = f"{path}:{number}"
+        if not line.strip():
+            if line:
+                report.note(BLANK_LINE, place)
+            yield from finished()
+            continue
+        cells = layout.cells(line)
+        if number == layout.header:
+            report.note(HEADER, place)
+        elif is_document_marker(line):
+            report.tokens_read += 1
+            report.note(DOCUMENT_MARKER, place, tokens=1)
+            yield from finished()
+        elif line.startswith("#") and not _is_word(line, cells, layout, seen_tags, inside=bool(words)):
+            report.note(COMMENT, place)
+        else:
+            _check_columns(line, cells, layout, place)
+            words.append(cells[layout.token])
+            tags.append(cells[layout.tag])
+            numbers.append(number)
+    yield from finished()
+
+
+def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
+    """Tags on lines that are no comments; in a file of bare types they tell the word '#' from a remark."""
+    found: set[str] = set()
+    for number, line in lines:
+        if not line.startswith("#") and number != layout.header:
+            cells = layout.cells(line)
+            if len(cells) == layout.columns:
+                found.add(cells[layout.tag])
+    return found
+
+
+def _is_word(line: str, cells: Sequence[str], layout: Layout, seen_tags: set[str], *, inside: bool) -> bool:
+    """Whether a line that begins with '#' is a word ('#hashtag O') and not a comment ('# id 7').
+
+    With as many columns as the others it is a word if its tag is one. With another number it is a comment
+    between sentences, or anywhere if a blank follows the '#'; else it is a broken line, and refused.
+    """
+    if len(cells) != layout.columns:
+        return inside and not line.startswith("# ") and line != "#"
+    tag = cells[layout.tag].strip()
+    if tag in seen_tags:
+        return True
+    try:
+        return parse_tag(tag).prefix != ""
+    except TagError:
+        return True  # to be refused with its place, not passed over
+
+
+def _check_columns(line: str, cells: Sequence[str], layout: Layout, place: str) -> None:
+    if "\r" in line:
+        raise CorpusError(
+            "a carriage return inside the line.",
+            where=place,
+            remedy="End lines with a line feed: tr '\\r' '\\n'.",
+        )
+    if len(cells) != layout.columns:
+        counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+        raise CorpusError(
+            f"{counted} where the file has {layout.columns}.", where=place, remedy=column_remedy(line)
+        )
+
+
+def write_conll(
+    sentences: Iterable[Sentence], path: str | Path, scheme: Scheme = "BIO", *, overwrite: bool = False
+) -> None:
+    """Word, tab, tag; an empty line after each sentence. Texts are not kept, only their words."""
+    with whole_file(Path(path), overwrite) as file:
+        for index, sentence in enumerate(sentences):
+            where = sentence.source or f"sentence {index + 1}"
+            try:
+                tags = tags_from_spans(sentence.spans, len(sentence), scheme)
+            except TagError as error:
+                raise error.at(error.position, index, where) from None
+            for word, tag in zip(sentence.words, tags, strict=True):
+                _refuse_breaking(word, tag, where)
+                file.write(f"{word}\t{tag}\n".encode())
+            file.write(b"\n")
+
+
+def _refuse_breaking(word: str, tag: str, where: str) -> None:
+    for cell in (word, tag):
+        if not cell.strip() or any(character in cell for character in "\t\n\r\0"):
+            raise CorpusError(
+                f"the word or tag {cell!r} cannot stand in a column.",
+                where=where,
+                remedy="Write JSON lines instead, which keep any character.",
+            )
+
+
+def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
+    write_conll(sentences, path, scheme, overwrite=overwrite)
+
+
+register(
+    Format(
+        name="conll",
+        summary="one word per line with its tag, in columns",
+        suffixes=(".conll", ".txt", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou", ".conllup"),
+        read=read,
+        write=_write,
+    )
+)

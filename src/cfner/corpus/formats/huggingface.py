@@ -1,0 +1,95 @@
+"""Hugging Face datasets: a folder from ``save_to_disk``, or a name on the hub (``owner/name:config``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.records import TAG_FIELDS, sentences_from_records
+from cfner.corpus.report import ReadReport
+from cfner.errors import CorpusError, MissingExtraError
+
+_MARKERS = ("dataset_dict.json", "state.json")
+
+
+def _datasets() -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("datasets", "hf", "Reading Hugging Face datasets") from error
+    return datasets
+
+
+def read_splits(source: str, options: ReadOptions) -> Mapping[str, Reading]:
+    """The splits of a dataset by their names; a dataset without splits is one called 'train'."""
+    loaded = _load(source)
+    splits = dict(loaded) if isinstance(loaded, Mapping) else {"train": loaded}
+    return {name: _read_split(split, f"{source}[{name}]", options) for name, split in splits.items()}
+
+
+def read(path: Path, options: ReadOptions) -> Reading:
+    splits = read_splits(str(path), options)
+    if len(splits) != 1:
+        raise CorpusError(
+            f"the dataset has {len(splits)} splits ({', '.join(splits)}).",
+            where=str(path),
+            remedy="Read it as a corpus, or name the folder of one split.",
+        )
+    return next(iter(splits.values()))
+
+
+def _load(source: str) -> Any:
+    datasets = _datasets()
+    path = Path(source)
+    try:
+        if path.exists():
+            return datasets.load_from_disk(str(path))
+        name, _, config = source.partition(":")
+        return datasets.load_dataset(name, config or None)
+    except (OSError, ValueError, RuntimeError) as error:
+        looked = "as a folder written by save_to_disk" if path.exists() else "as a folder and on the hub"
+        raise CorpusError(
+            f"the dataset cannot be loaded ({error}). It was looked for {looked}.",
+            where=source,
+            remedy="Check its name; without a network, read a folder that save_to_disk wrote elsewhere.",
+        ) from error
+
+
+def _read_split(split: Any, source: str, options: ReadOptions) -> Reading:
+    report = ReadReport(format="huggingface", files=(source,))
+    tags = options.tag_column or next((name for name in TAG_FIELDS if name in split.features), None)
+    names = _label_names(split.features[tags]) if tags in split.features else None
+    if names is not None and options.labels is None:
+        options = replace(options, labels=names)
+    return sentences_from_records(_records(split, source), report, options), report
+
+
+def _label_names(feature: Any) -> tuple[str, ...] | None:
+    """Names of the classes of a list of ClassLabel; None for a list of anything else."""
+    inner = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
+    names = getattr(inner, "names", None)
+    return tuple(names) if names is not None else None
+
+
+def _records(split: Any, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, record in enumerate(split.with_format(None), start=1):
+        yield f"{source}:{number}", record
+
+
+def recognises(path: Path) -> bool:
+    return path.is_dir() and any((path / marker).is_file() for marker in _MARKERS)
+
+
+register(
+    Format(
+        name="huggingface",
+        summary="a Hugging Face dataset: a folder from save_to_disk, or a name on the hub (extra: hf)",
+        suffixes=(),
+        read=read,
+        recognises=recognises,
+        read_splits=read_splits,
+    )
+)

@@ -1,0 +1,96 @@
+"""JSON lines: one object per line, ``tokens`` + ``tags`` or ``text`` + ``spans`` (in characters)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.lines import first_character, text_lines
+from cfner.corpus.records import sentences_from_records
+from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.tags import Scheme, TagError, tags_from_spans
+from cfner.corpus.words import character_spans, split_words
+from cfner.corpus.writers import whole_file
+from cfner.errors import CorpusError
+
+
+def read(path: Path, options: ReadOptions) -> Reading:
+    report = ReadReport(format="jsonl", files=(str(path),))
+    return sentences_from_records(_records(path, report), report, options), report
+
+
+def _records(path: Path, report: ReadReport) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in text_lines(path, report):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"not valid JSON ({error}).", where=place, remedy="Write one JSON object per line."
+            ) from error
+        if not isinstance(record, dict):
+            raise CorpusError("not a JSON object.", where=place, remedy="Write one JSON object per line.")
+        yield place, record
+
+
+def recognises(path: Path) -> bool:
+    """A .json file that begins with an object is taken as JSON lines."""
+    return path.is_file() and (path.suffix.lower() != ".json" or first_character(path) == "{")
+
+
+def write_jsonl(
+    sentences: Iterable[Sentence], path: str | Path, scheme: Scheme = "BIO", *, overwrite: bool = False
+) -> None:
+    """``text`` + ``spans`` for sentences cut from a text, ``tokens`` + ``tags`` for the others.
+
+    A file has one kind of record, so the texts are kept only if all sentences have one.
+    """
+    listed = list(sentences)
+    with_text = all(sentence.offsets is not None for sentence in listed)
+    with whole_file(Path(path), overwrite) as file:
+        for index, sentence in enumerate(listed):
+            try:
+                record = _text_record(sentence) if with_text else _tagged_record(sentence, scheme)
+            except TagError as error:
+                where = sentence.source or f"sentence {index + 1}"
+                raise error.at(error.position, index, where) from None
+            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+
+
+def _tagged_record(sentence: Sentence, scheme: Scheme) -> dict[str, Any]:
+    tags = tags_from_spans(sentence.spans, len(sentence), scheme)
+    return {"tokens": list(sentence.words), "tags": tags}
+
+
+def _text_record(sentence: Sentence) -> dict[str, Any]:
+    text, offsets, spans = sentence.text or "", sentence.offsets or (), character_spans(sentence)
+    record: dict[str, Any] = {
+        "text": text,
+        "spans": [{"start": start, "end": end, "label": type_} for start, end, type_ in spans],
+    }
+    edges = {edge for start, end, _ in spans for edge in (start, end)}
+    if split_words(text, edges) != list(offsets):
+        record["offsets"] = [list(pair) for pair in offsets]  # words of another splitter
+    return record
+
+
+def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
+    write_jsonl(sentences, path, scheme, overwrite=overwrite)
+
+
+register(
+    Format(
+        name="jsonl",
+        summary="one JSON object per line: tokens + tags, or text + character spans",
+        suffixes=(".jsonl", ".ndjson", ".json"),
+        read=read,
+        recognises=recognises,
+        write=_write,
+    )
+)

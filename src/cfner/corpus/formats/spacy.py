@@ -1,0 +1,152 @@
+"""spaCy's DocBin files (.spacy): one sentence per document, with its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.tags import Scheme
+from cfner.corpus.words import BLANK_MENTION
+from cfner.corpus.writers import whole_file
+from cfner.errors import CorpusError, MissingExtraError
+
+UNANNOTATED = "document without entity annotation, left out"
+BLANK_TOKEN = "token of blanks only, left out"  # noqa: S105
+EMPTY_DOCUMENT = "document without words, left out"
+
+
+def _spacy() -> Any:
+    try:
+        import spacy
+        import spacy.tokens
+    except ImportError as error:
+        raise MissingExtraError("spacy", "spacy", "Reading and writing .spacy files") from error
+    return spacy
+
+
+def read(path: Path, options: ReadOptions) -> Reading:
+    report = ReadReport(format="spacy", files=(str(path),))
+    sentences = []
+    for number, doc in enumerate(_documents(path), start=1):
+        place = f"{path}, document {number}"
+        report.tokens_read += len(doc)
+        if len(doc) and not doc.has_annotation("ENT_IOB"):
+            report.note(UNANNOTATED, place, tokens=len(doc))
+            continue
+        sentence = _sentence(doc, place, report)
+        if len(sentence):
+            report.use(len(sentence))
+            sentences.append(sentence)
+        else:
+            report.note(EMPTY_DOCUMENT, place)
+    return sentences, report
+
+
+def _documents(path: Path) -> Iterator[Any]:
+    spacy = _spacy()
+    try:
+        # DocBin is zlib over msgpack: a broken file may fail in either, or in spaCy's own unpacking.
+        documents = list(spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+    except Exception as error:
+        raise CorpusError(
+            f"not a readable DocBin file ({type(error).__name__}: {error}).",
+            where=str(path),
+            remedy="Write it with spacy.tokens.DocBin(docs=...).to_disk(path).",
+        ) from error
+    yield from documents
+
+
+def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
+    """Blank tokens go, so the positions of the mentions are counted anew without them."""
+    position = [0]  # words before each token
+    offsets: list[tuple[int, int]] = []
+    for token in doc:
+        if token.text.strip():
+            offsets.append((token.idx, token.idx + len(token.text)))
+        else:
+            report.note(BLANK_TOKEN, f"{place} (token {token.i + 1})", tokens=1)
+        position.append(len(offsets))
+    spans = []
+    for entity in doc.ents:
+        start, end = position[entity.start], position[entity.end]
+        if not entity.label_:
+            raise CorpusError(
+                f"the entity '{entity.text}' has no label.", where=place, remedy="Give every entity a label."
+            )
+        if start < end:
+            spans.append(Span(start, end, entity.label_))
+        else:
+            report.note(BLANK_MENTION, f"{place} (token {entity.start + 1})")
+    return Sentence(
+        words=tuple(doc.text[start:end] for start, end in offsets),
+        spans=tuple(spans),
+        text=doc.text,
+        offsets=tuple(offsets),
+        source=place,
+    )
+
+
+def write_spacy(sentences: Iterable[Sentence], path: str | Path, *, overwrite: bool = False) -> None:
+    """A DocBin with one document per sentence; the words of sentences without a text are joined by blanks."""
+    spacy = _spacy()
+    vocab = spacy.blank("xx").vocab
+    documents = spacy.tokens.DocBin()
+    for sentence in sentences:
+        documents.add(_document(sentence, vocab, spacy))
+    with whole_file(Path(path), overwrite) as file:
+        file.write(documents.to_bytes())
+
+
+def _document(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
+    words: list[str] = []
+    spaces: list[bool] = []
+    index: list[int] = []  # number of the token of each word
+    for word, gap in _words_and_gaps(sentence):
+        if word:
+            index.append(len(words))
+            words.append(word)
+            spaces.append(gap.startswith(" "))
+            gap = gap.removeprefix(" ")  # noqa: PLW2901
+        if gap:  # spaCy holds all other blanks in tokens of their own
+            words.append(gap)
+            spaces.append(False)
+    doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
+    doc.set_ents(
+        [
+            spacy.tokens.Span(doc, index[span.start], index[span.end - 1] + 1, label=span.type)
+            for span in sentence.spans
+        ],
+        default="outside",
+    )
+    return doc
+
+
+def _words_and_gaps(sentence: Sentence) -> Iterator[tuple[str, str]]:
+    """Each word with the blanks after it; first an empty word with the blanks that begin the text."""
+    if sentence.text is None or sentence.offsets is None:
+        last = len(sentence) - 1
+        yield from ((word, "" if index == last else " ") for index, word in enumerate(sentence.words))
+        return
+    starts = [start for start, _ in sentence.offsets] + [len(sentence.text)]
+    yield "", sentence.text[: starts[0]]
+    for (start, end), following in zip(sentence.offsets, starts[1:], strict=True):
+        yield sentence.text[start:end], sentence.text[end:following]
+
+
+def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
+    write_spacy(sentences, path, overwrite=overwrite)
+
+
+register(
+    Format(
+        name="spacy",
+        summary="spaCy's DocBin (extra: spacy)",
+        suffixes=(".spacy",),
+        read=read,
+        write=_write,
+    )
+)

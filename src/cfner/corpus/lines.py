@@ -1,0 +1,90 @@
+"""Files as lines of text: what is wrong with the bytes is repaired and counted here, or refused."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+
+from cfner.corpus.report import ReadReport
+from cfner.errors import CorpusError
+
+BOM_REMOVED = "byte order mark removed"
+CRLF = "Windows line ending (CRLF)"
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of each line, without its line ending.
+
+    Only a line feed ends a line: vertical tabs, U+0085 and U+2028 are characters like others, so that line
+    numbers agree with what editors and ``grep -n`` say.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                yield number, _decode(raw, f"{path}:{number}", number == 1, report)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def first_character(path: Path) -> str:
+    """The first character of a file that is no blank, or '' if there is none."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(4096).decode("utf-8", "replace")
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return beginning.lstrip("\ufeff \t\r\n")[:1]
+
+
+def _unreadable(path: Path, error: OSError) -> CorpusError:
+    return CorpusError(
+        f"the file cannot be read ({error.strerror}).", where=str(path), remedy="Check path and permissions."
+    )
+
+
+def _decode(raw: bytes, place: str, first: bool, report: ReadReport) -> str:
+    if first and raw.startswith(_UTF16_MARKS):
+        raise CorpusError(
+            "the file is in UTF-16.", where=place, remedy="Convert it: iconv -f UTF-16 -t UTF-8 FILE."
+        )
+    if b"\0" in raw:
+        raise CorpusError(
+            f"a NUL character at byte {raw.index(0) + 1} of the line.",
+            where=place,
+            remedy="The file is binary, in UTF-16 or damaged: convert it to UTF-8, or use tr -d '\\000'.",
+        )
+    try:
+        line = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"not valid UTF-8: byte {raw[error.start]:#04x} at byte {error.start + 1} of the line.",
+            where=place,
+            remedy="Convert the file to UTF-8, for example: iconv -f LATIN1 -t UTF-8 FILE.",
+        ) from error
+    line = line.removesuffix("\n")
+    if line.endswith("\r"):
+        report.note(CRLF, place)
+        line = line.removesuffix("\r")
+    # A mark at the start of a later line is what joining two files with `cat` leaves behind.
+    if line.startswith("\ufeff"):
+        report.note(BOM_REMOVED, place)
+        line = line.lstrip("\ufeff")
+    return line
+
+
+def refuse_unwritable(text: str, place: str) -> None:
+    """JSON may escape characters that no file may hold: NUL, and halves of a surrogate pair."""
+    for name, bad in (("NUL", "\0" in text), ("an unpaired surrogate", _has_surrogate(text))):
+        if bad:
+            raise CorpusError(
+                f"the text contains {name}, which is no character.",
+                where=place,
+                remedy="Remove it where the file was made.",
+            )
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)

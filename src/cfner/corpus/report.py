@@ -1,0 +1,104 @@
+"""What happened while a corpus was read: how much was read, used, repaired, left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+PLACES_KEPT = 5
+
+
+class Repair(NamedTuple):
+    """Something wrong that was put right, and its position (of a word, or of a span) in the sentence."""
+
+    kind: str
+    position: int
+
+
+@dataclass
+class ReadReport:
+    """The account of a reading. ``tokens_read == tokens_used + tokens_reported``, always.
+
+    ``repairs`` counts every oddity by its kind, ``places`` keeps where the first few of each were.
+    Tokens that did not reach a sentence are in ``tokens_reported``, under the kind that took them out.
+    """
+
+    format: str = ""
+    scheme: str | None = None
+    files: tuple[str, ...] = ()
+    sentences: int = 0
+    tokens_read: int = 0
+    tokens_used: int = 0
+    tokens_reported: int = 0
+    repairs: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, kind: str, place: str, *, tokens: int = 0) -> None:
+        """Count one oddity; ``tokens`` says how many tokens it kept out of the sentences."""
+        self.repairs[kind] += 1
+        self.tokens_reported += tokens
+        kept = self.places.setdefault(kind, [])
+        if len(kept) < PLACES_KEPT:
+            kept.append(place)
+
+    def use(self, tokens: int) -> None:
+        """Count one sentence of that many tokens as used."""
+        self.sentences += 1
+        self.tokens_used += tokens
+
+    def leave_out(self, tokens: int, kind: str, place: str) -> None:
+        """Move a sentence from used to reported."""
+        self.sentences -= 1
+        self.tokens_used -= tokens
+        self.note(kind, place, tokens=tokens)
+
+    def merge(self, other: ReadReport) -> ReadReport:
+        """One report for both readings; neither of the two is changed."""
+        places = {kind: list(kept) for kind, kept in self.places.items()}
+        for kind, kept in other.places.items():
+            places[kind] = (places.get(kind, []) + kept)[:PLACES_KEPT]
+        return ReadReport(
+            format=_joined(self.format, other.format) or "",
+            scheme=_joined(self.scheme, other.scheme),
+            files=self.files + other.files,
+            sentences=self.sentences + other.sentences,
+            tokens_read=self.tokens_read + other.tokens_read,
+            tokens_used=self.tokens_used + other.tokens_used,
+            tokens_reported=self.tokens_reported + other.tokens_reported,
+            repairs=self.repairs + other.repairs,
+            places=places,
+        )
+
+    def copy(self) -> ReadReport:
+        return self.merge(ReadReport())
+
+    def verified(self) -> ReadReport:
+        """Itself, once the account balances; a token that got lost is a fault of the reader."""
+        if self.tokens_read != self.tokens_used + self.tokens_reported:
+            raise RuntimeError(
+                f"{', '.join(self.files)}: {self.tokens_read} tokens read, but {self.tokens_used} used and "
+                f"{self.tokens_reported} reported. This is a fault of the reader of '{self.format}'."
+            )
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "scheme": self.scheme,
+            "files": list(self.files),
+            "sentences": self.sentences,
+            "tokens_read": self.tokens_read,
+            "tokens_used": self.tokens_used,
+            "tokens_reported": self.tokens_reported,
+            "repairs": {
+                kind: {"count": count, "first": self.places.get(kind, [])}
+                for kind, count in sorted(self.repairs.items())
+            },
+        }
+
+
+def _joined(left: str | None, right: str | None) -> str | None:
+    """Both names, each once: files of one corpus may differ in format or scheme, and that is stated."""
+    names = [name for side in (left, right) if side for name in side.split(" + ")]
+    return " + ".join(dict.fromkeys(names)) or None

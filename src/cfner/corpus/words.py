@@ -1,0 +1,161 @@
+"""Text <-> words: a deterministic splitter, and character spans as spans of words without loss.
+
+Words are runs of letters and digits. ``1,250.50`` and ``O'Brien`` stay whole, the possessive ``'s`` is a word
+of its own, hyphens separate, Chinese characters and Japanese kana stand alone, and every other character that
+is no blank is one word. A word is cut where a mention begins or ends inside it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from cfner.corpus.report import Repair
+from cfner.corpus.sentence import Sentence, Span
+from cfner.errors import CorpusError
+
+CharSpan = tuple[int, int, str]
+
+TRIMMED = "blanks trimmed from the ends of a mention"
+BLANK_MENTION = "mention of blanks only, dropped"
+REPEATED = "mention given twice, kept once"
+
+# Scripts without blanks between words, where a run of letters would swallow a whole sentence.
+_ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
+_LETTERS = rf"[^\W{_ALONE}]+"
+_WORD = re.compile(
+    rf"\d+(?:[.,]\d+)+"  # a number with its separators
+    rf"|{_LETTERS}(?:['’](?![sS]\b){_LETTERS})*"  # a word, with apostrophes inside
+    rf"|['’][sS]\b"  # the possessive
+    rf"|\S"
+)
+_JOINERS = "\u200c\u200d"  # zero-width (non-)joiners hold the parts of one word together
+
+
+class SpanError(CorpusError):
+    """A mention that does not fit its text; ``position`` is its index in the list that was given."""
+
+    def __init__(self, what: str, *, remedy: str, position: int, where: str | None = None) -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.position = position
+
+
+def split_words(text: str, boundaries: Iterable[int] = ()) -> list[tuple[int, int]]:
+    """Character range of every word; no word reaches across a boundary.
+
+    Each character that is no blank is in exactly one word, and no blank is in any.
+    """
+    ranges = [match.span() for match in _WORD.finditer(text)]
+    if not text.isascii():
+        ranges = _with_marks_attached(text, ranges)
+    return _cut(ranges, boundaries)
+
+
+def _with_marks_attached(text: str, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Combining marks (which ``\\w`` does not match) belong to the word that they follow, and carry it on."""
+    joined: list[tuple[int, int]] = []
+    after_mark = False  # the last word ends in a mark, so letters that follow at once continue it
+    for start, end in ranges:
+        is_mark = end - start == 1 and (
+            text[start] in _JOINERS or unicodedata.category(text[start]).startswith("M")
+        )
+        adjacent = bool(joined) and joined[-1][1] == start
+        if adjacent and (is_mark or (after_mark and text[start].isalnum())):
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+        after_mark = is_mark
+    return joined
+
+
+def sentence_from_characters(
+    text: str,
+    spans: Iterable[CharSpan],
+    *,
+    offsets: Sequence[tuple[int, int]] | None = None,
+    source: str | None = None,
+) -> tuple[Sentence, list[Repair]]:
+    """A sentence whose words are cut from the text, with mentions given in characters.
+
+    Blanks at the ends of a mention are trimmed, mentions of blanks only and repeated ones dropped; each is a
+    repair. SpanError for a mention outside the text or one that overlaps another. ``offsets`` gives the words
+    where they are known; they are cut further where a mention begins or ends.
+    """
+    kept, repairs = _clean(text, spans)
+    boundaries = {edge for start, end, _ in kept for edge in (start, end)}
+    ranges = split_words(text, boundaries) if offsets is None else _cut(offsets, boundaries)
+    first = {start: index for index, (start, _) in enumerate(ranges)}
+    last = {end: index for index, (_, end) in enumerate(ranges)}
+    for position, (start, end, type_) in enumerate(kept):
+        if start not in first or end not in last:
+            raise SpanError(
+                f"the mention {start}-{end} ({type_}) begins or ends between the given words.",
+                remedy="Let the offsets of the words cover all of it, or leave the offsets out.",
+                position=position,
+            )
+    sentence = Sentence(
+        words=tuple(text[start:end] for start, end in ranges),
+        spans=tuple(Span(first[start], last[end] + 1, type_) for start, end, type_ in kept),
+        text=text,
+        offsets=tuple(ranges),
+        source=source,
+    )
+    return sentence, repairs
+
+
+def character_spans(sentence: Sentence) -> list[CharSpan]:
+    """The mentions of a sentence as characters of its text."""
+    if sentence.offsets is None:
+        raise ValueError("the sentence has no text, so its mentions have no character positions")
+    offsets = sentence.offsets
+    return [(offsets[span.start][0], offsets[span.end - 1][1], span.type) for span in sentence.spans]
+
+
+def _cut(ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]) -> list[tuple[int, int]]:
+    """The words, divided at every boundary that falls inside one."""
+    cuts = sorted(set(boundaries))
+    pieces: list[tuple[int, int]] = []
+    for start, end in ranges:
+        inside = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+        edges = [start, *inside, end]
+        pieces.extend(pairwise(edges))
+    return pieces
+
+
+def _clean(text: str, spans: Iterable[CharSpan]) -> tuple[list[CharSpan], list[Repair]]:
+    """Mentions in order, trimmed and disjoint."""
+    repairs: list[Repair] = []
+    numbered: list[tuple[CharSpan, int]] = []
+    for position, (start, end, type_) in enumerate(spans):
+        if not 0 <= start < end <= len(text):
+            raise SpanError(
+                f"the mention {start}-{end} ({type_}) is not inside its text of {len(text)} characters.",
+                remedy="Give start and end as character positions, end exclusive.",
+                position=position,
+            )
+        mention = text[start:end]
+        left = start + len(mention) - len(mention.lstrip())
+        right = end - len(mention) + len(mention.rstrip())
+        if left >= right:
+            repairs.append(Repair(BLANK_MENTION, position))
+            continue
+        if (left, right) != (start, end):
+            repairs.append(Repair(TRIMMED, position))
+        numbered.append(((left, right, type_), position))
+    kept: list[CharSpan] = []
+    for span, position in sorted(numbered):
+        if kept and kept[-1] == span:
+            repairs.append(Repair(REPEATED, position))
+            continue
+        if kept and span[0] < kept[-1][1]:
+            one, other = (f"{s}-{e} ({t}, '{text[s:e]}')" for s, e, t in (kept[-1], span))
+            raise SpanError(
+                f"the mentions {one} and {other} overlap.",
+                remedy="Keep one of the two: a word has one type.",
+                position=position,
+            )
+        kept.append(span)
+    return kept, repairs

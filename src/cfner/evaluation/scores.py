@@ -1,0 +1,143 @@
+"""What an evaluation found: counts first, percentages computed from them. All shares are in percent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Mentions found exactly (same words, same type), mentions in the gold, mentions predicted."""
+
+    tp: int
+    n_gold: int
+    n_predicted: int
+
+    @property
+    def precision(self) -> float:
+        """Percent; 0 when nothing was predicted."""
+        return percent(self.tp, self.n_predicted) or 0.0
+
+    @property
+    def recall(self) -> float:
+        """Percent; 0 when there is nothing to find."""
+        return percent(self.tp, self.n_gold) or 0.0
+
+    @property
+    def f1(self) -> float:
+        """Percent; 0 when there is neither a gold nor a predicted mention."""
+        return percent(2 * self.tp, self.n_gold + self.n_predicted) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Confusions:
+    """The two ways in which learning new types hurts old ones, counted in words.
+
+    ``old_words``: words inside gold mentions of old types; ``old_as_other`` of them are predicted O.
+    ``not_new_words``: words whose gold is O or an old type; ``as_new`` of them are predicted as a new type.
+    """
+
+    old_words: int
+    old_as_other: int
+    not_new_words: int
+    as_new: int
+
+    @property
+    def old_to_other(self) -> float | None:
+        """Percent of old-type words predicted O; None without such words (as in a first step)."""
+        return percent(self.old_as_other, self.old_words)
+
+    @property
+    def to_new(self) -> float | None:
+        """Percent of O and old-type words predicted as a new type; None without such words."""
+        return percent(self.as_new, self.not_new_words)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"old_to_other": self.old_to_other, "to_new": self.to_new}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{counted.name: int(data[counted.name]) for counted in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Entity-level counts per type, and what follows from them.
+
+    ``types`` are the types that the model should know, and those that the macro F1 is a mean of. ``counts``
+    has an entry for each of them, and for every other type that was predicted: its mentions are false
+    positives in the micro scores.
+    """
+
+    types: tuple[str, ...]
+    counts: Mapping[str, Counts]
+    confusions: Confusions | None = None
+
+    @cached_property
+    def micro(self) -> Counts:
+        """The counts of all types together."""
+        every = self.counts.values()
+        return Counts(
+            sum(c.tp for c in every), sum(c.n_gold for c in every), sum(c.n_predicted for c in every)
+        )
+
+    @property
+    def micro_f1(self) -> float:
+        return self.micro.f1
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean of the F1 of ``types``, each counting the same; 0 when there are none.
+
+        A type that the data does not mention and the model does not predict counts as 0. (seqeval leaves such
+        types out, which would make the mean of one step stand for other types than that of the next.)
+        """
+        return sum(self.counts[type_].f1 for type_ in self.types) / len(self.types) if self.types else 0.0
+
+    @property
+    def f1_of(self) -> dict[str, float]:
+        """The F1 of each of ``types``."""
+        return {type_: self.counts[type_].f1 for type_ in self.types}
+
+    def to_json(self) -> dict[str, Any]:
+        """Counts to read back, percentages to look at."""
+        return {
+            "types": list(self.types),
+            "micro_f1": self.micro_f1,
+            "macro_f1": self.macro_f1,
+            "precision": self.micro.precision,
+            "recall": self.micro.recall,
+            "per_type": {type_: _counts_to_json(counts) for type_, counts in self.counts.items()},
+            "confusions": None if self.confusions is None else self.confusions.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        confusions = data.get("confusions")
+        return cls(
+            types=tuple(data["types"]),
+            counts={
+                type_: Counts(int(row["tp"]), int(row["n_gold"]), int(row["n_predicted"]))
+                for type_, row in data["per_type"].items()
+            },
+            confusions=None if confusions is None else Confusions.from_json(confusions),
+        )
+
+
+def percent(part: int, whole: int) -> float | None:
+    """``part`` of ``whole`` in percent, None when there is no whole."""
+    return 100 * part / whole if whole else None
+
+
+def _counts_to_json(counts: Counts) -> dict[str, Any]:
+    return {
+        "tp": counts.tp,
+        "n_gold": counts.n_gold,
+        "n_predicted": counts.n_predicted,
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "f1": counts.f1,
+    }

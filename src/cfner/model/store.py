@@ -1,0 +1,182 @@
+"""A model folder: one immutable folder per step, sealed with hashes, and an atomic pointer to the current.
+
+    MODEL/
+      CURRENT                  the name of the current step, replaced atomically
+      steps/0001/              model.safetensors  weights of encoder and head
+                               config.json        the encoder's architecture
+                               tokenizer*.json    its tokenizer
+                               labels.json        the label space (append-only from step to step)
+                               step.json          lineage: parent's hash, data, settings, seed, versions
+                               scores.json        what was measured after the step, if anything was
+                               seal.json          SHA-256 of every file above, and of them all
+
+A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
+Nothing here is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ModelError
+
+CURRENT = "CURRENT"
+SEAL = "seal.json"
+
+
+@dataclass(frozen=True)
+class StoredStep:
+    """A step on disk."""
+
+    folder: Path
+    name: str
+    hash: str
+
+    def read_json(self, file: str) -> Any:
+        return _read_json(self.folder / file)
+
+
+class ModelFolder:
+    """The steps of one model."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.steps_path = self.path / "steps"
+
+    def exists(self) -> bool:
+        return (self.path / CURRENT).is_file()
+
+    def names(self) -> list[str]:
+        """Names of all complete steps, oldest first."""
+        if not self.steps_path.is_dir():
+            return []
+        return sorted(p.name for p in self.steps_path.iterdir() if p.name.isdigit() and (p / SEAL).is_file())
+
+    def current_name(self) -> str:
+        try:
+            name = (self.path / CURRENT).read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            raise ModelError(
+                "There is no model here.",
+                where=str(self.path),
+                remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
+            ) from None
+        except (OSError, ValueError) as error:
+            raise ModelError(f"The pointer CURRENT cannot be read: {error}.", where=str(self.path)) from error
+        return name
+
+    def step(self, name: str | int | None = None) -> StoredStep:
+        """A step by name or number; the current one by default."""
+        wanted = self.current_name() if name is None else step_name(name)
+        if wanted not in self.names():
+            raise ModelError(
+                f"There is no step '{wanted}'.",
+                where=str(self.path),
+                remedy=f"Steps here: {', '.join(self.names()) or 'none'}.",
+            )
+        folder = self.steps_path / wanted
+        seal = _read_json(folder / SEAL)
+        if not isinstance(seal, dict) or not isinstance(seal.get("hash"), str):
+            raise ModelError(f"The seal of step '{wanted}' is damaged.", where=str(folder / SEAL))
+        return StoredStep(folder, wanted, seal["hash"])
+
+    def verify(self, step: StoredStep) -> None:
+        """Every byte is what it was when the step was sealed, or an error names the file that is not."""
+        seal = _read_json(step.folder / SEAL)
+        files = {p.name for p in step.folder.iterdir()} - {SEAL}
+        for file in sorted(files | set(seal["files"])):
+            if file not in files or file not in seal["files"]:
+                raise ModelError(
+                    f"The file is {'missing' if file not in files else 'not part of the step'}.",
+                    where=str(step.folder / file),
+                    remedy="Restore the step from a copy.",
+                )
+            if _sha256(step.folder / file) != seal["files"][file]:
+                raise ModelError(
+                    "The file has changed since the step was saved.",
+                    where=str(step.folder / file),
+                    remedy="Restore the step from a copy.",
+                )
+        if _hash_of(seal["files"]) != seal["hash"]:
+            raise ModelError("The seal does not match its files.", where=str(step.folder / SEAL))
+
+    def add(self, write: Callable[[Path], None]) -> StoredStep:
+        """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""
+        self.steps_path.mkdir(parents=True, exist_ok=True)
+        name = step_name(int(self.names()[-1]) + 1 if self.names() else 1)
+        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.steps_path))
+        try:
+            write(partial)
+            files = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
+            _write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
+            for file in partial.iterdir():
+                _flush(file)
+            _flush(partial)
+            partial.chmod(0o755)
+            partial.rename(self.steps_path / name)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        _flush(self.steps_path)
+        self.point_to(name)
+        return self.step(name)
+
+    def point_to(self, name: str | int) -> None:
+        """Make a step current, atomically."""
+        partial = self.path / f".{CURRENT}.{os.getpid()}"
+        partial.write_text(step_name(name) + "\n", encoding="ascii")
+        _flush(partial)
+        partial.replace(self.path / CURRENT)
+        _flush(self.path)
+
+
+def step_name(number: str | int) -> str:
+    text = str(number)
+    if not text.isdigit():
+        raise ModelError(f"'{text}' is not a step.", remedy="Steps are numbered: 1, 2, 3 ...")
+    return f"{int(text):04d}"
+
+
+def write_json(path: Path, value: Any) -> None:
+    _write_json(path, value)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"The file cannot be read: {error}.", where=str(path), remedy="Restore the step from a copy."
+        ) from error
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _hash_of(files: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,106 @@
+"""The causal effect as a plug-in: a term keeps its formula and reads neighbour-averaged predictions.
+
+Conditioning on the old feature (the collider) links old data and new data: tokens that looked alike to
+the teacher predict together. Only the anchor gets a gradient; its matches are read, not trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cfner.errors import ConfigError, TrainingError
+from cfner.objective.matching import check_weights
+from cfner.objective.schedules import Curriculum
+from cfner.objective.terms import Objective, Term, TermInputs
+
+
+@dataclass(frozen=True)
+class MatchedPredictions:
+    """``y_i = W_i p_i + sum_k W_ik p_ik`` for selected tokens, the token's own softmax for the rest.
+
+    Without a curriculum every token of a pool is selected (Effect_E). With one, only defined-other tokens
+    of which the teacher is surer than the epoch's threshold (Effect_O).
+    """
+
+    k: int
+    weights: tuple[float, ...] | None = None
+    curriculum: Curriculum | None = None
+
+    def selected(self, inputs: TermInputs) -> Tensor:
+        """[W] which tokens read averaged predictions."""
+        if self.curriculum is None:
+            return inputs.is_entity
+        if inputs.teacher is None:
+            raise TrainingError("Effect_O was used in a step that has no teacher.")
+        sure = inputs.teacher.confidence > self.curriculum.threshold(inputs.epoch)
+        return inputs.teacher.defined_other & sure & inputs.is_other
+
+    def log_probs(self, inputs: TermInputs, tokens: Tensor, temperature: float) -> Tensor:
+        own = (inputs.logits[tokens] / temperature).log_softmax(1)  # [n, C]
+        if self.k == 0:
+            return own
+        if inputs.bank is None:
+            raise TrainingError("A causal effect was used in a step without matched tokens.")
+        anchor_weight, matched = inputs.bank.mixture(inputs.refs[tokens], temperature)
+        # log(W p + m) computed from log p, so that a confident anchor loses no precision
+        averaged = torch.logaddexp(own + anchor_weight.log()[:, None], matched.detach().log())
+        return torch.where(self.selected(inputs)[tokens][:, None], averaged, own)
+
+
+def with_causal_effect(
+    objective: Objective,
+    *,
+    effect_e: bool = True,
+    effect_o: bool = True,
+    k: int = 3,
+    weights: Sequence[float] | None = None,
+    curriculum: Curriculum | None = None,
+) -> Objective:
+    """The same objective with Effect_E in its learning terms and Effect_O in its keeping terms.
+
+    A term can take an effect if it reads predictions (classification of entities, distillation of
+    scores). An effect asked of an objective in which no term can take it is an error.
+    """
+    checked = check_weights(weights, k) if weights is not None else None
+    wanted: dict[str, MatchedPredictions] = {}
+    if effect_e:
+        wanted["learn_new"] = MatchedPredictions(k, checked)
+    if effect_o:
+        wanted["keep_old"] = MatchedPredictions(k, checked, curriculum or Curriculum(0.0, 0.0, 1))
+    for role in wanted:
+        if not any(_reads_predictions(term) for term in objective.terms if term.role == role):
+            names = ", ".join(term.name for term in objective.terms if term.role == role) or "none"
+            raise ConfigError(
+                f"{'Effect_E' if role == 'learn_new' else 'Effect_O'} has nothing to act on: no {role} term "
+                f"reads the student's predictions (terms: {names}).",
+                remedy="Plug CF into a method that classifies entity tokens or distils scores.",
+            )
+    terms = tuple(
+        replace(_any(term), predictions=wanted[term.role])
+        if term.role in wanted and _reads_predictions(term)
+        else term
+        for term in objective.terms
+    )
+    return Objective(terms)
+
+
+def matching_of(objective: Objective) -> MatchedPredictions | None:
+    """How this objective wants tokens matched, or None if no term reads matched predictions."""
+    for term in objective.terms:
+        predictions = getattr(term, "predictions", None)
+        if isinstance(predictions, MatchedPredictions) and predictions.k:
+            return predictions
+    return None
+
+
+def _reads_predictions(term: Term) -> bool:
+    return hasattr(term, "predictions")
+
+
+def _any(term: Term) -> Any:
+    return term  # dataclasses.replace checks the field itself; the base class does not declare it

@@ -1,0 +1,152 @@
+"""Matched tokens: the K nearest tokens of the same pool in the teacher's feature space, by TokenRef.
+
+Exact over the whole pool, in bounded memory: similarities are computed block by block and only the best
+K so far are kept. Rows of the table are the pool's tokens, so nothing is stored for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cfner.errors import ConfigError
+
+_QUERIES_AT_A_TIME = 2048
+_KEYS_AT_A_TIME = 16384  # 2048 x 16384 similarities: 128 MiB
+
+
+def default_weights(k: int) -> tuple[float, ...]:
+    """(W_i, W_i1, ..., W_iK): half for the anchor, the other half shared by its matches."""
+    return (0.5, *[0.5 / k] * k) if k else (1.0,)
+
+
+def check_weights(weights: Sequence[float], k: int) -> tuple[float, ...]:
+    """The paper's constraint: non-increasing and summing to 1."""
+    ordered = all(a >= b >= 0 for a, b in zip(weights, weights[1:], strict=False))
+    if len(weights) != k + 1 or not ordered or not math.isclose(sum(weights), 1.0, abs_tol=1e-6):
+        raise ConfigError(
+            f"Matched weights must be {k + 1} non-increasing numbers that sum to 1, got {tuple(weights)}.",
+            remedy=f"For k={k}, the default is {default_weights(k)}.",
+        )
+    return tuple(weights)
+
+
+def nearest_neighbours(features: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k' = min(k, n - 1) most similar other rows of ``features [n, H]``, by cosine.
+
+    Returns (indices [n, k'], cosines [n, k']), nearest first.
+    """
+    n = len(features)
+    k = max(min(k, n - 1), 0)
+    if k == 0:
+        return torch.empty(n, 0, dtype=torch.long), torch.empty(n, 0)
+    unit = F.normalize(features, dim=1)
+    indices, cosines = [], []
+    for at in range(0, n, _QUERIES_AT_A_TIME):
+        queries = unit[at : at + _QUERIES_AT_A_TIME]
+        best: Tensor | None = None
+        where: Tensor | None = None
+        for start in range(0, n, _KEYS_AT_A_TIME):
+            similarity = queries @ unit[start : start + _KEYS_AT_A_TIME].T
+            _hide_self(similarity, at, start)
+            block, block_index = similarity.topk(min(k, similarity.shape[1]), dim=1)
+            block_index = block_index + start
+            if best is not None and where is not None:
+                block, block_index = torch.cat([best, block], 1), torch.cat([where, block_index], 1)
+                block, keep = block.topk(min(k, block.shape[1]), dim=1)
+                block_index = block_index.gather(1, keep)
+            best, where = block, block_index
+        assert best is not None and where is not None  # noqa: S101 - n > 0 here
+        indices.append(where)
+        cosines.append(best)
+    return torch.cat(indices), torch.cat(cosines)
+
+
+def _hide_self(similarity: Tensor, first_query: int, first_key: int) -> None:
+    """A token is not its own neighbour: put -inf where query and key are the same row."""
+    diagonal = torch.arange(len(similarity)) + first_query - first_key
+    inside = (diagonal >= 0) & (diagonal < similarity.shape[1])
+    similarity[inside.nonzero()[:, 0], diagonal[inside]] = float("-inf")
+
+
+@dataclass(frozen=True)
+class MatchTable:
+    """Who is matched with whom. R rows, one per pool token."""
+
+    row_of_ref: Tensor  # [N] row of a TokenRef, -1 outside every pool
+    refs: Tensor  # [R] TokenRef of a row
+    neighbours: Tensor  # [R, K] rows, -1 where a pool had fewer tokens
+    cosines: Tensor  # [R, K]
+    anchor_weights: Tensor  # [R]
+    match_weights: Tensor  # [R, K], 0 where there is no neighbour
+
+    @property
+    def k(self) -> int:
+        return self.neighbours.shape[1]
+
+    def on(self, device: torch.device) -> MatchTable:
+        return MatchTable(*(getattr(self, column.name).to(device) for column in fields(self)))
+
+
+def build_match_table(
+    features: Tensor, pools: Sequence[Tensor], k: int, weights: Sequence[float] | None = None
+) -> MatchTable:
+    """Match every pool with itself. ``features [N, H]`` by TokenRef; a pool is a [n] tensor of refs."""
+    chosen = torch.tensor(check_weights(weights, k) if weights is not None else default_weights(k))
+    refs = torch.cat([*pools, torch.empty(0, dtype=torch.long)])
+    neighbours = torch.full((len(refs), k), -1, dtype=torch.long)
+    cosines = torch.zeros(len(refs), k)
+    first = 0
+    for pool in pools:
+        index, cosine = nearest_neighbours(features[pool], k)
+        neighbours[first : first + len(pool), : index.shape[1]] = index + first
+        cosines[first : first + len(pool), : index.shape[1]] = cosine
+        first += len(pool)
+    row_of_ref = torch.full((len(features),), -1, dtype=torch.long)
+    row_of_ref[refs] = torch.arange(len(refs))
+    # with fewer than K matches the anchor keeps W_i and the others share the rest in proportion
+    present = (neighbours >= 0) * chosen[1:]
+    total = present.sum(1, keepdim=True)
+    match_weights = torch.where(total > 0, present / total.clamp_min(1e-30) * (1 - chosen[0]), 0.0)
+    anchor_weights = torch.where(total[:, 0] > 0, chosen[0], 1.0)
+    return MatchTable(row_of_ref, refs, neighbours, cosines, anchor_weights, match_weights)
+
+
+class ScoreBank:
+    """The student's latest scores of every pool token: what matched predictions are read from.
+
+    Filled when the step starts and updated as batches go by, so no sentence is encoded for the sake of
+    another one. Scores are kept as logits, so any temperature can be applied when they are read.
+    """
+
+    def __init__(self, table: MatchTable, logits: Tensor) -> None:
+        """``logits [R, C]``: the student's scores of the table's rows at the start of the step."""
+        self.table = table
+        self.logits = logits.detach().clone()
+
+    def on(self, device: torch.device) -> ScoreBank:
+        return ScoreBank(self.table.on(device), self.logits.to(device))
+
+    def update(self, refs: Tensor, logits: Tensor) -> None:
+        """Remember the scores ``logits [W, C]`` of the tokens ``refs [W]``; tokens of no pool are ignored."""
+        rows = self.table.row_of_ref[refs]
+        known = rows >= 0
+        self.logits[rows[known]] = logits.detach()[known].to(self.logits)
+
+    def mixture(self, refs: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        """For anchors ``refs [n]``: (W_i [n], sum_k W_ik p_ik [n, C]); softmax before averaging."""
+        rows = self.table.row_of_ref[refs]
+        pooled = rows >= 0
+        safe = rows.clamp_min(0)
+        if len(self.table.refs) == 0 or self.table.k == 0:
+            return self.logits.new_ones(len(refs)), self.logits.new_zeros(len(refs), self.logits.shape[1])
+        weights = self.table.match_weights[safe] * pooled[:, None]  # [n, K]
+        matched = self.logits[self.table.neighbours[safe].clamp_min(0)]  # [n, K, C]
+        probabilities = (matched / temperature).softmax(-1)
+        anchor = torch.where(pooled, self.table.anchor_weights[safe], 1.0)
+        return anchor, (weights[:, :, None] * probabilities).sum(1)

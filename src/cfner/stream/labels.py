@@ -1,0 +1,204 @@
+"""The label space: which label has which number. It only ever grows at its end; a label never moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Self
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.tags import (
+    PREFIXES,
+    Scheme,
+    TagError,
+    detect_scheme,
+    labels_of,
+    parse_tag,
+    spans_from_tags,
+    tags_from_spans,
+)
+from cfner.errors import StreamError, nearest
+
+OTHER: Final = "O"
+
+# Labels that some published checkpoints carry for positions that are not words. They name no type, and a word
+# predicted as one of them counts as O.
+NOT_FOR_WORDS: Final = frozenset({"X", "[PAD]", "[CLS]", "[SEP]", "<pad>", "<s>", "</s>", "<unk>"})
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """Labels by number. Made by ``start`` (fresh), ``of`` (a checkpoint's labels) and ``grown``.
+
+    With ``bare`` labels a type's only label is its name without a prefix (``PER``); the scheme is then IO.
+    """
+
+    labels: tuple[str, ...]
+    scheme: Scheme = "BIO"
+    bare: bool = False
+
+    def __post_init__(self) -> None:
+        if OTHER not in self.labels:
+            raise StreamError(
+                f"None of these labels is '{OTHER}', for words outside mentions: {', '.join(self.labels)}.",
+                remedy=f"Rename the label that means 'no entity' to '{OTHER}'.",
+            )
+        if self.scheme not in PREFIXES:
+            raise StreamError(
+                f"There is no tag scheme '{self.scheme}'.", remedy=nearest(self.scheme, PREFIXES)
+            )
+        if self.bare and self.scheme != "IO":
+            raise StreamError(
+                f"Labels without a prefix cannot follow the scheme {self.scheme}: {', '.join(self.labels)}.",
+                remedy="Use the scheme IO.",
+            )
+        meanings = Counter(self.labels) | Counter(tag for tag in self._tags if tag != OTHER)
+        for label, times in meanings.items():
+            if times > 1:
+                raise StreamError(f"The label '{label}' has {times} numbers.", remedy="Name each label once.")
+
+    @classmethod
+    def start(cls) -> Self:
+        """The space of a fresh model: O alone, to be grown in BIO."""
+        return cls((OTHER,))
+
+    @classmethod
+    def of(cls, labels: Iterable[str], scheme: Scheme | None = None) -> Self:
+        """The labels of somebody's checkpoint, in its order. The scheme is read off the labels if not given.
+
+        Labels alone cannot tell BIO from IOB1 unless a ``B-`` label is missing; BIO is taken otherwise.
+        """
+        labels = tuple(labels)
+        names = [label for label in labels if label != OTHER and label not in NOT_FOR_WORDS]
+        try:
+            scheme = scheme or detect_scheme([name] for name in names)
+            bare = scheme == "IO" and any(not parse_tag(name).prefix for name in names)
+        except TagError as error:
+            raise StreamError(
+                f"The labels {', '.join(labels)} are of no known scheme: {error.what}", remedy=error.remedy
+            ) from None
+        return cls(labels, scheme, bare)
+
+    @property
+    def other_id(self) -> int:
+        """The number of O."""
+        return self.labels.index(OTHER)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The entity types in order of their first label."""
+        return tuple(dict.fromkeys(type_ for type_ in self._type_by_id if type_ is not None))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def grown(self, new_types: Iterable[str]) -> Self:
+        """This space with the labels of ``new_types`` at the end, in the scheme of this space.
+
+        Types that are here already change nothing, except that labels they lack are added (published
+        checkpoints in IOB1 often have no ``B-`` label for a type whose mentions never touched).
+        """
+        if isinstance(new_types, str):
+            raise TypeError(f"new_types must be a collection of types, not the string '{new_types}'")
+        missing = [
+            tag for tag in dict.fromkeys(labels_of(new_types, self.scheme)) if tag not in self._id_of_tag
+        ]
+        labels = tuple(tag[2:] for tag in missing) if self.bare else tuple(missing)
+        for label in labels:
+            if label == OTHER or label in NOT_FOR_WORDS:  # possible with bare labels only
+                raise StreamError(f"A type cannot be called '{label}' here.", remedy="Give it another name.")
+        return type(self)(self.labels + labels, self.scheme, self.bare)
+
+    def ids_of(self, types: Collection[str]) -> tuple[int, ...]:
+        """The numbers of all labels of ``types``, ascending."""
+        wanted = set(types)
+        for type_ in sorted(wanted.difference(self.types)):
+            raise self._unknown(type_)
+        return tuple(number for number, type_ in enumerate(self._type_by_id) if type_ in wanted)
+
+    def type_of(self, label_id: int) -> str | None:
+        """The type of a label; None for O."""
+        self._refuse_outside([label_id])
+        return self._type_by_id[label_id]
+
+    def encode(self, sentence: Sentence) -> list[int]:
+        """One label number per word.
+
+        In IO, touching mentions of one type look like one; ``decode`` cannot tell them apart again.
+        """
+        for type_ in sorted(sentence.types.difference(self.types)):
+            raise self._unknown(type_, where=sentence.source)
+        tags = _tags_of(sentence, self.scheme)
+        for tag in tags:
+            if tag not in self._id_of_tag:
+                raise StreamError(
+                    f"There is no label '{tag}', although there are others of its type.",
+                    where=sentence.source,
+                    remedy="Complete the label space with labels.grown(types) first.",
+                )
+        return [self._id_of_tag[tag] for tag in tags]
+
+    def decode(self, ids: Sequence[int]) -> tuple[Span, ...]:
+        """The mentions in a sequence of label numbers; what is invalid is repaired as in ``corpus.tags``."""
+        self._refuse_outside(ids)
+        spans, _ = spans_from_tags([self._tags[number] for number in ids], self.scheme)
+        return tuple(spans)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"labels": list(self.labels), "scheme": self.scheme, "bare": self.bare}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(tuple(data["labels"]), data["scheme"], data["bare"])
+
+    @cached_property
+    def _tags(self) -> tuple[str, ...]:
+        """Each label as a tag of the scheme: with its prefix, O for what names no type."""
+        return tuple(self._tag(label) for label in self.labels)
+
+    @cached_property
+    def _id_of_tag(self) -> dict[str, int]:
+        return {tag: number for number, tag in enumerate(self._tags)} | {OTHER: self.other_id}
+
+    @cached_property
+    def _type_by_id(self) -> tuple[str | None, ...]:
+        return tuple(None if tag == OTHER else tag[2:] for tag in self._tags)
+
+    def _tag(self, label: str) -> str:
+        if label == OTHER or label in NOT_FOR_WORDS:
+            return OTHER
+        try:
+            prefix, type_, _ = parse_tag(f"I-{label}" if self.bare else label)
+        except TagError as error:
+            raise StreamError(f"In the labels, {error.what}", remedy=error.remedy) from None
+        if prefix not in tuple(PREFIXES[self.scheme]):
+            expected = ", ".join(f"{p}-TYPE" for p in PREFIXES[self.scheme])
+            raise StreamError(
+                f"'{label}' is not a label of the scheme {self.scheme} ({OTHER}, {expected}).",
+                remedy="Name the scheme that the labels follow, or rename the label.",
+            )
+        return f"{prefix}-{type_}"
+
+    def _unknown(self, type_: str, where: str | None = None) -> StreamError:
+        return StreamError(
+            f"The label space has no type '{type_}'.", where=where, remedy=nearest(type_, self.types)
+        )
+
+    def _refuse_outside(self, ids: Sequence[int]) -> None:
+        # A negative number (such as the -100 of ignored positions) would count from the end in silence.
+        for number in ids:
+            if not 0 <= number < len(self.labels):
+                raise IndexError(f"label number {number} is outside 0..{len(self.labels) - 1}")
+
+
+def _tags_of(sentence: Sentence, scheme: Scheme) -> list[str]:
+    if scheme != "IO":
+        return tags_from_spans(sentence.spans, len(sentence), scheme)
+    # For IO tags_from_spans refuses touching mentions, so that files lose nothing. Here each word still gets
+    # its right label, and a checkpoint in IO must be able to learn from any data.
+    tags = [OTHER] * len(sentence)
+    for span in sentence.spans:
+        tags[span.start : span.end] = [f"I-{span.type}"] * (span.end - span.start)
+    return tags

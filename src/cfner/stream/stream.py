@@ -1,0 +1,246 @@
+"""A corpus as a stream of steps: each brings new types and a slice of sentences labelled with those alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from cfner.corpus.sentence import Sentence
+from cfner.errors import ConfigError, StreamError, nearest
+from cfner.stream.manifest import Overlap, find_overlaps, manifest_of
+from cfner.stream.slicing import mention_counts, slices_by
+
+if TYPE_CHECKING:
+    from cfner.corpus.corpus import Corpus
+
+Sentences = tuple[Sentence, ...]
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One round of learning.
+
+    ``types`` are labelled in this step's data (current types); ``known`` were learned before and are not
+    labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. What else a stream knows about
+    the step is hidden from a learner, and comes through the three properties below.
+    """
+
+    types: tuple[str, ...]
+    train: Sentences = field(repr=False)
+    dev: Sentences = field(default=(), repr=False)
+    known: tuple[str, ...] = ()
+    index: int = 0
+    name: str = "step"
+    # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
+    _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
+    _dev: Sentences | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.types:
+            raise StreamError(f"'{self.name}' has no type to learn.", remedy="Give at least one type.")
+        if repeated := [t for t, times in Counter(self.types_so_far).items() if times > 1]:
+            raise StreamError(
+                f"'{self.name}' has the type '{repeated[0]}' more than once, as current or known.",
+                remedy="Types labelled in the step's data are current; known are all others learned before.",
+            )
+        for sentence in (*self.train, *self.dev):
+            if not sentence.types.issubset(self.types):
+                stray = min(sentence.types.difference(self.types))
+                raise StreamError(
+                    f"A sentence of '{self.name}' is labelled with '{stray}', which is not one of its types.",
+                    where=sentence.source,
+                    remedy=f"Use sentence.only(types), or name the type. {nearest(stray, self.types)}",
+                )
+
+    @property
+    def types_so_far(self) -> tuple[str, ...]:
+        """Known and current types, in the order of learning."""
+        return (*self.known, *self.types)
+
+    @cached_property
+    def joint_train(self) -> Sentences:
+        """All slices so far with all labels so far. Only for ``joint``: a learner has no old data."""
+        slices = self._of_stream(self._slices, "joint_train")
+        return _only((sentence for part in slices for sentence in part), self.types_so_far)
+
+    @cached_property
+    def joint_dev(self) -> Sentences:
+        """The dev data with all labels so far. Only for ``joint``, the upper bound."""
+        return _only(self._of_stream(self._dev, "joint_dev"), self.types_so_far)
+
+    @cached_property
+    def hidden_train(self) -> Sentences:
+        """This slice with the true labels of known types too. For diagnosis only, never to learn from."""
+        return _only(self._of_stream(self._slices, "hidden_train")[-1], self.types_so_far)
+
+    def _of_stream(self, data: Data | None, what: str) -> Data:
+        if data is None:
+            raise StreamError(
+                f"'{self.name}' was not made by a TaskStream, so it has no {what}.",
+                remedy="Make the step with TaskStream.split, which knows the true labels.",
+            )
+        return data
+
+
+@dataclass(frozen=True, eq=False)
+class TaskStream:
+    """Steps over a corpus; made by ``split``. Iterate over it, or take ``stream[0]``, ``stream[-1]``."""
+
+    corpus_name: str
+    first: int
+    per_step: int
+    sampling: str
+    seed: int
+    min_mentions: int
+    types_per_step: tuple[tuple[str, ...], ...]
+    slices: tuple[Sentences, ...] = field(repr=False)
+    dev: Sentences = field(repr=False)
+    test: Sentences = field(repr=False)
+    leftover: int
+    dropped_types: Mapping[str, int]
+    left_out_types: tuple[str, ...]
+
+    @classmethod
+    def split(
+        cls,
+        corpus: Corpus,
+        *,
+        first: int,
+        per_step: int,
+        order: Sequence[str] | None = None,
+        sampling: str = "greedy",
+        seed: int = 0,
+        min_mentions: int = 50,
+    ) -> Self:
+        """FG-``first``-PG-``per_step``: that many types in the first step and in each later one.
+
+        ``order`` is the order of learning (alphabetical if not given); types that it does not name are left
+        out. Types with fewer than ``min_mentions`` training mentions are dropped. When the types do not come
+        out even, the last step is smaller.
+        """
+        for name, value in {"first": first, "per_step": per_step}.items():
+            if value < 1:
+                raise ConfigError(f"{name} is {value}.", remedy="Give a whole number of 1 or more.")
+        train, dev, test = tuple(corpus.train), tuple(corpus.dev), tuple(corpus.test)
+        mentions = mention_counts(train)
+        everywhere = {*mentions, *mention_counts(dev), *mention_counts(test)}
+        candidates = sorted(everywhere) if order is None else _checked_order(order, everywhere)
+        kept = [type_ for type_ in candidates if mentions[type_] >= max(1, min_mentions)]
+        if not kept:
+            raise StreamError(
+                f"No type of '{corpus.name}' has {max(1, min_mentions)} or more training mentions: "
+                f"{dict(sorted(mentions.items()))}.",
+                remedy="Lower min_mentions, or add training data.",
+            )
+        groups = _groups(kept, first, per_step)
+        train = _only(train, kept)
+        slices = slices_by(sampling, train, groups, seed)
+        if not all(slices.parts):
+            raise StreamError(
+                f"{len(train)} training sentences are too few for {len(kept)} types: a slice would be empty.",
+                remedy="Learn more types per step, fewer types, or add training data.",
+            )
+        return cls(
+            corpus_name=corpus.name,
+            first=first,
+            per_step=per_step,
+            sampling=sampling,
+            seed=seed,
+            min_mentions=min_mentions,
+            types_per_step=groups,
+            slices=tuple(tuple(train[i] for i in part) for part in slices.parts),
+            dev=_only(dev, kept),
+            test=_only(test, kept),
+            leftover=len(slices.leftover),
+            dropped_types={t: mentions[t] for t in candidates if t not in kept},
+            left_out_types=tuple(sorted(everywhere.difference(candidates))),
+        )
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """All types in the order of learning."""
+        return tuple(type_ for group in self.types_per_step for type_ in group)
+
+    @property
+    def setting(self) -> str:
+        return f"FG-{self.first}-PG-{self.per_step}"
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(self._step(index) for index in range(len(self.types_per_step)))
+
+    def __len__(self) -> int:
+        return len(self.types_per_step)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __getitem__(self, index: int) -> Step:
+        return self.steps[index]
+
+    def test_up_to(self, step: Step | int) -> Sentences:
+        """The test data with the labels of all types learned up to and including ``step``."""
+        until = step if isinstance(step, Step) else self[step]
+        return _only(self.test, until.types_so_far)
+
+    @cached_property
+    def _overlaps(self) -> tuple[Overlap, ...]:
+        parts = {step.name: part for step, part in zip(self.steps, self.slices, strict=True)}
+        return find_overlaps({**parts, "dev": self.dev, "test": self.test})
+
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """The pairs of slices, dev and test data that share sentences, with counts and examples.
+
+        No index is in two slices; but a sentence that the corpus holds twice may be, and is found here.
+        """
+        return self._overlaps
+
+    def manifest(self) -> dict[str, Any]:
+        """The split as JSON-able facts. Its ``hash`` covers data and settings, not the name of the corpus."""
+        return manifest_of(self)
+
+    @property
+    def missing_in_last_step(self) -> int:
+        """How many types the last step has fewer than ``setting`` asks for."""
+        asked = self.first if len(self) == 1 else self.per_step
+        return asked - len(self.types_per_step[-1])
+
+    def _step(self, index: int) -> Step:
+        types = self.types_per_step[index]
+        return Step(
+            types=types,
+            train=_only(self.slices[index], types),
+            dev=_only(self.dev, types),
+            known=tuple(type_ for group in self.types_per_step[:index] for type_ in group),
+            index=index,
+            name=f"step {index + 1}",
+            _slices=self.slices[: index + 1],
+            _dev=self.dev,
+        )
+
+
+def _only(sentences: Iterable[Sentence], types: Iterable[str]) -> Sentences:
+    wanted = frozenset(types)
+    return tuple(sentence.only(wanted) for sentence in sentences)
+
+
+def _groups(types: Sequence[str], first: int, per_step: int) -> tuple[tuple[str, ...], ...]:
+    later = range(first, len(types), per_step)
+    return (tuple(types[:first]), *(tuple(types[start : start + per_step]) for start in later))
+
+
+def _checked_order(order: Sequence[str], known: Collection[str]) -> list[str]:
+    for type_ in order:
+        if type_ not in known:
+            raise StreamError(
+                f"The order names the type '{type_}', which is not in the corpus.",
+                remedy=nearest(type_, known),
+            )
+    for type_, times in Counter(order).items():
+        if times > 1:
+            raise StreamError(f"The order names the type '{type_}' {times} times.", remedy="Name it once.")
+    return list(order)

@@ -1,0 +1,292 @@
+"""ContinualTagger: the one object that most users hold. It learns steps, predicts, evaluates and is saved."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.words import sentence_from_characters
+from cfner.errors import ConfigError, ModelError, StreamError
+from cfner.evaluation.metrics import confusions, score
+from cfner.evaluation.scores import Scores
+from cfner.methods.registry import create
+from cfner.model.encoders import load_encoder
+from cfner.model.head import make_head
+from cfner.model.inference import predict_spans
+from cfner.model.network import Network
+from cfner.model.prediction import Prediction, tag
+from cfner.model.saving import LoadedModel, read_model, write_model
+from cfner.model.store import ModelFolder, StoredStep, write_json
+from cfner.stream.labels import LabelSpace
+from cfner.stream.manifest import sentences_hash
+from cfner.stream.stream import Step
+from cfner.training.config import TrainingConfig
+from cfner.training.loop import TrainingState, train
+from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
+from cfner.training.progress import Progress, Silent
+from cfner.training.selection import dev_f1
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+Text = str | Sentence
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """What is remembered of a learned step, and saved with it."""
+
+    types: tuple[str, ...]  # labelled in the step's data
+    known: tuple[str, ...]  # learned before
+    facts: dict[str, Any]  # data hashes, settings, seed, versions, training history
+
+
+class ContinualTagger:
+    """A named-entity tagger that learns new types step by step.
+
+    Make one with ``from_pretrained`` (a fresh one on an encoder) or ``load`` (a saved one).
+    """
+
+    def __init__(self, model: LoadedModel, config: TrainingConfig) -> None:
+        self.model = model
+        self.config = config
+        self.method = create(config.method, config.parameters, config.without)
+        self.record: StepRecord | None = None
+        self.scores: Scores | None = None
+        self.prepared: PreparedStep | None = None  # of the last step learned here; explain reads it
+        self._saved: StoredStep | None = None
+        self._parent: str | None = None  # hash of the step that this one was learned from
+        self._accelerator: Accelerator | None = None
+
+    @classmethod
+    def from_pretrained(cls, encoder: str, method: str = "cfner", **settings: Any) -> ContinualTagger:
+        """A tagger that knows no types yet. ``settings`` are those of TrainingConfig."""
+        config = TrainingConfig.build({"encoder": encoder, "method": method, **settings})
+        return cls.from_config(config)
+
+    @classmethod
+    def from_config(cls, config: TrainingConfig) -> ContinualTagger:
+        return cls(_fresh(config), config)
+
+    @classmethod
+    def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
+        """A saved tagger, as it was after its current step (or another one). ``settings`` override its own."""
+        stored = ModelFolder(folder).step(step)
+        facts = stored.read_json("step.json")
+        try:
+            saved = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
+            record = StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ModelError(
+                f"The lineage of the step lacks {error}.", where=str(stored.folder / "step.json")
+            ) from error
+        if settings.get("method", saved["method"]) != saved["method"]:
+            saved |= {"parameters": {}, "without": ()}  # another method has other parameters
+        model = read_model(stored)
+        config = TrainingConfig.build({**saved, "encoder": model.encoder, **settings})
+        tagger = cls(model, config)
+        tagger.record, tagger._saved, tagger._parent = record, stored, facts["parent"]
+        scores = stored.folder / "scores.json"
+        tagger.scores = Scores.from_json(stored.read_json("scores.json")) if scores.is_file() else None
+        return tagger
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All types learned so far, in order."""
+        return self.model.labels.types
+
+    @property
+    def accelerator(self) -> Accelerator:
+        if self._accelerator is None:
+            self._accelerator = _make_accelerator(self.config)
+        return self._accelerator
+
+    def learn(self, step: Step, progress: Progress | None = None) -> TrainingState:
+        """Learn the step's types from its data, keeping what was learned before."""
+        from accelerate.utils import set_seed
+
+        unknown = set(step.known) - set(self.types)
+        if unknown:
+            raise StreamError(
+                f"The step counts {', '.join(sorted(unknown))} as known, but this tagger has not learned them.",
+                remedy="Learn the steps of a stream in order, or load the model that knows these types.",
+            )
+        progress = progress or Silent()
+        seed = self.config.seed * 100_003 + step.index
+        set_seed(seed)
+        first = not self.types
+        labels = self.model.labels.grown(step.types)
+        afresh = self.method.starts_afresh
+        sentences, dev = (step.joint_train, step.joint_dev) if afresh else (step.train, step.dev)
+        current = step.types_so_far if afresh else step.types
+        if afresh and not first:
+            self.model = replace(_fresh(self.config), labels=self.model.labels)
+        network = self.model.network.to(self.accelerator.device)
+        data = self._encode(sentences, labels)
+        if not data.sentences:
+            raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
+        if data.text.shortened_words:
+            progress.note(
+                f"{data.text.shortened_words} word(s) have more subwords than a window of "
+                f"{self.model.max_length}; what is beyond it is not read."
+            )
+        if first or afresh:
+            prepared = prepare_first(network, data, labels, current, self.config)
+        else:
+            prepared = prepare_later(network, data, labels, current, self.method, self.config)
+        dev_data = self._encode(dev, labels) if dev else None
+        batch_size = self.config.eval_batch_size
+
+        def evaluate(trained: Network) -> float:
+            assert dev_data is not None  # noqa: S101 - only called with dev data
+            return dev_f1(trained, dev_data, labels, current, batch_size=batch_size)
+
+        state = train(
+            network,
+            prepared,
+            self.method,
+            self.config,
+            self.accelerator,
+            name=step.name,
+            first_step=first or afresh,
+            seed=seed,
+            evaluate=evaluate if dev_data is not None else None,
+            progress=progress,
+        )
+        network.eval()
+        self.prepared = prepared
+        self._remember(step, labels, state)
+        return state
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
+        """Entity-level scores over all types learned so far, with the two confusions; kept for saving."""
+        kept = [sentence for sentence in sentences if len(sentence)]
+        data = self._encode(kept, self.model.labels)
+        predicted = predict_spans(
+            self.model.network, data.text, self.model.labels, batch_size=self.config.eval_batch_size
+        )
+        gold = [sentence.spans for sentence in kept]
+        scores = score(gold, predicted, self.types)
+        if self.record is not None:
+            lengths = [len(sentence) for sentence in kept]
+            new = self.record.types
+            old = [type_ for type_ in self.types if type_ not in new]
+            scores = replace(scores, confusions=confusions(gold, predicted, lengths, old, new))
+        self.scores = scores
+        return scores
+
+    @overload
+    def predict(self, texts: Text) -> Prediction: ...
+
+    @overload
+    def predict(self, texts: Sequence[Text]) -> list[Prediction]: ...
+
+    def predict(self, texts: Text | Sequence[Text]) -> Prediction | list[Prediction]:
+        """Entities of a text (or sentence), or of many."""
+        single = isinstance(texts, str | Sentence)
+        many: Sequence[Text] = [texts] if isinstance(texts, str | Sentence) else texts
+        sentences = [
+            text if isinstance(text, Sentence) else sentence_from_characters(text, [])[0] for text in many
+        ]
+        found = tag(self.model, sentences, batch_size=self.config.eval_batch_size)
+        return found[0] if single else found
+
+    def save(self, folder: str | Path) -> StoredStep:
+        """Add the step learned last to a model folder and make it current."""
+        if self.record is None:
+            raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
+        target = ModelFolder(folder)
+        if self._saved is not None and self._saved.folder.parent == target.steps_path:
+            return self._saved  # this very step is there already, and steps are immutable
+        if target.exists() and target.step().hash != self._parent:
+            raise ModelError(
+                "The folder's current step is not the one that this model was learned from.",
+                where=str(target.path),
+                remedy="Choose another folder, or continue from the folder with ContinualTagger.load.",
+            )
+        record = self.record
+
+        def write(path: Path) -> None:
+            write_model(path, self.model)
+            write_json(
+                path / "step.json",
+                {"parent": self._parent, "types": record.types, "known": record.known, **record.facts},
+            )
+            if self.scores is not None:
+                write_json(path / "scores.json", self.scores.to_json())
+
+        self._saved = target.add(write)
+        return self._saved
+
+    def _encode(self, sentences: Sequence[Sentence], labels: LabelSpace) -> Any:
+        return encode_slice(
+            sentences,
+            labels,
+            self.model.tokenizer,
+            max_length=self.model.max_length,
+            overlap=self.model.overlap,
+        )
+
+    def _remember(self, step: Step, labels: LabelSpace, state: TrainingState) -> None:
+        known = tuple(type_ for type_ in labels.types if type_ not in step.types)
+        self.model = replace(self.model, labels=labels)
+        self._parent = self._saved.hash if self._saved is not None else self._parent
+        self._saved, self.scores = None, None
+        self.record = StepRecord(
+            step.types,
+            known,
+            {
+                "name": step.name,
+                "index": step.index,
+                "method": self.method.variant,
+                "data": {
+                    "train": {"sentences": len(step.train), "hash": sentences_hash(step.train)},
+                    "dev": {"sentences": len(step.dev), "hash": sentences_hash(step.dev)},
+                },
+                "config": self.config.model_dump(mode="json"),
+                "seed": self.config.seed,
+                "best_epoch": state.best_epoch,
+                "history": state.history,
+                "versions": _versions(),
+            },
+        )
+
+
+def _fresh(config: TrainingConfig) -> LoadedModel:
+    encoder = load_encoder(config.encoder, max_length=config.max_length)
+    network = Network(encoder.body, make_head(config.head, encoder.hidden, 1, config.sigma))
+    network.eval()
+    return LoadedModel(
+        network, encoder.tokenizer, LabelSpace.start(), encoder.max_length, config.encoder, config.overlap
+    )
+
+
+def _make_accelerator(config: TrainingConfig) -> Accelerator:
+    from accelerate import Accelerator
+
+    precision = "bf16" if config.precision == "bf16" else "no"
+    try:
+        return Accelerator(
+            mixed_precision=precision,
+            gradient_accumulation_steps=config.accumulation,
+            log_with=list(config.trackers) or None,
+            project_dir="runs" if config.trackers else None,
+        )
+    except ValueError as error:
+        raise ConfigError(
+            f"The training set-up is refused: {error}", remedy="Check precision and trackers."
+        ) from error
+
+
+def _versions() -> dict[str, Any]:
+    import importlib.metadata
+
+    import torch
+
+    names = ("cfner", "torch", "transformers", "accelerate", "tokenizers", "numpy")
+    found = {name: importlib.metadata.version(name) for name in names}
+    return {**found, "python": platform.python_version(), "threads": torch.get_num_threads()}

@@ -1,0 +1,133 @@
+"""The one schema of settings. Files and flags are read here; builders below hand flat arguments on."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cfner.errors import ConfigError, nearest
+
+
+class TrainingConfig(BaseModel):
+    """How a step is trained. The defaults were measured: see docs/decisions.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    # what is trained
+    encoder: str = Field("bert-base-cased", description="hub name, folder, or 'minilm'")
+    method: str = Field("cfner", description="see 'cfner methods'")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="the method's own parameters")
+    without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
+    head: Literal["cosine", "linear"] = Field("cosine", description="head of a fresh model")
+    sigma: float = Field(16.0, gt=0, description="scale of the cosine head at the start; learned")
+    freeze_other: bool = Field(False, description="freeze O's row with the old types' rows")
+    train_embeddings: bool = Field(False, description="update the subword embedding table")
+    # how long
+    epochs: int = Field(10, ge=1, description="epochs per step")
+    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better dev F1")
+    # how
+    batch_size: int = Field(16, ge=1, description="windows per batch and process")
+    accumulation: int = Field(1, ge=1, description="batches per optimiser step")
+    optimiser: Literal["adamw", "sgd"] = "adamw"
+    lr_encoder: float = Field(1e-4, ge=0)
+    lr_head: float = Field(3e-3, ge=0)
+    first_lr: float | None = Field(None, ge=0, description="one rate for all in the first step (sgd preset)")
+    schedule: Literal["linear", "constant", "drop"] = Field(
+        "linear", description="'drop': times 0.2 after half of the first step's epochs, constant later"
+    )
+    warmup: float = Field(0.1, ge=0, le=1, description="share of the batches that warm up")
+    weight_decay: float = Field(0.01, ge=0, description="of the encoder; head rows do not decay")
+    momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
+    clip: float | None = Field(1.0, gt=0, description="largest gradient norm")
+    matches: Literal["bank", "exact"] = Field(
+        "bank", description="matched predictions: remembered scores, or encoded anew for every batch"
+    )
+    # where and with what
+    max_length: int | None = Field(
+        None, ge=3, description="subwords per window; default: the encoder's limit"
+    )
+    overlap: int | None = Field(None, ge=0, description="subwords shared by windows; default: a quarter")
+    precision: Literal["fp32", "bf16"] = "fp32"
+    seed: int = Field(0, ge=0)
+    workers: int = Field(0, ge=0, description="processes that prepare batches")
+    eval_batch_size: int = Field(64, ge=1)
+    trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")
+
+    @classmethod
+    def build(
+        cls,
+        flags: Mapping[str, Any] | None = None,
+        *,
+        file: str | Path | None = None,
+        preset: str | None = None,
+    ) -> TrainingConfig:
+        """Defaults < preset < file < flags. Flags that are None were not given."""
+        merged: dict[str, Any] = {}
+        for source, values in (
+            (f"preset '{preset}'", _preset(preset) if preset else {}),
+            (str(file), _read(Path(file)) if file else {}),
+            ("the command line", {k: v for k, v in (flags or {}).items() if v is not None}),
+        ):
+            for key in values:
+                if key not in cls.model_fields:
+                    raise ConfigError(
+                        f"There is no setting '{key}'.", where=source, remedy=nearest(key, cls.model_fields)
+                    )
+            parameters = {**merged.get("parameters", {}), **values.get("parameters", {})}
+            merged = {**merged, **values, "parameters": parameters}
+        try:
+            return cls(**merged)
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise ConfigError(f"Bad settings: {problems}.", remedy="See 'cfner train --help'.") from error
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # the paper's figures; optimiser details from the published code
+    "paper": {
+        "encoder": "bert-base-cased",
+        "batch_size": 8,
+        "max_length": 512,
+        "epochs": 10,
+        "optimiser": "sgd",
+        "momentum": 0.9,
+        "weight_decay": 5e-4,
+        "lr_encoder": 4e-4,
+        "lr_head": 4e-4,
+        "first_lr": 2e-3,
+        "schedule": "drop",
+        "warmup": 0.0,
+        "clip": None,
+        "freeze_other": True,
+        "train_embeddings": True,
+        "matches": "exact",
+    },
+}
+
+
+def _preset(name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise ConfigError(f"There is no preset '{name}'.", remedy=nearest(name, PRESETS))
+    return PRESETS[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        raw = path.read_bytes()
+        values = tomllib.loads(raw.decode()) if path.suffix == ".toml" else json.loads(raw)
+    except OSError as error:
+        raise ConfigError(f"The settings file cannot be read ({error.strerror}).", where=str(path)) from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"The settings file is not valid {'TOML' if path.suffix == '.toml' else 'JSON'}: {error}.",
+            where=str(path),
+            remedy="Settings files are .toml or .json.",
+        ) from error
+    if not isinstance(values, dict):
+        raise ConfigError("The settings file must hold one table of settings.", where=str(path))
+    return values

@@ -1,0 +1,187 @@
+"""The training loop of one step. It knows batches, terms and an optimiser, and no method by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from torch import Tensor
+
+from cfner.batches.loader import TokenBatch, training_loader
+from cfner.errors import TrainingError
+from cfner.methods.registry import Method
+from cfner.model.head import CosineHead
+from cfner.model.inference import outputs
+from cfner.model.network import Network, TaggerOutput
+from cfner.objective.losses import layer_sums
+from cfner.objective.matching import ScoreBank
+from cfner.objective.terms import TermInputs
+from cfner.training.config import TrainingConfig
+from cfner.training.optimiser import make_optimiser, make_schedule, trainable
+from cfner.training.preparation import PreparedStep
+from cfner.training.progress import Progress
+
+
+@dataclass
+class TrainingState:
+    """What changes while a step is trained; a resumed run starts from it."""
+
+    epoch: int = 0  # epochs done
+    best_epoch: int = 0
+    best_f1: float = -math.inf
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def train(
+    network: Network,
+    prepared: PreparedStep,
+    method: Method,
+    config: TrainingConfig,
+    accelerator: Accelerator,
+    *,
+    name: str,
+    first_step: bool,
+    seed: int,
+    evaluate: Callable[[Network], float] | None,
+    progress: Progress,
+) -> TrainingState:
+    """Train the network in place; it ends with the weights of the best epoch (the last without dev data)."""
+    network.train_embeddings(config.train_embeddings)
+    loader, order = training_loader(
+        prepared.data.text, batch_size=config.batch_size, seed=seed, workers=config.workers
+    )
+    rate = config.first_lr if first_step and config.first_lr is not None else None
+    optimiser = make_optimiser(
+        network,
+        kind=config.optimiser,
+        lr_encoder=config.lr_encoder if rate is None else rate,
+        lr_head=config.lr_head if rate is None else rate,
+        weight_decay=config.weight_decay,
+        momentum=config.momentum,
+    )
+    model, optimiser, loader = accelerator.prepare(network, optimiser, loader)
+    updates = math.ceil(len(loader) / config.accumulation) * config.epochs
+    schedule = make_schedule(
+        optimiser, kind=config.schedule, updates=updates, warmup=config.warmup, first_step=first_step
+    )
+    step = _Step(model, network, prepared.on(network.device), method, config)
+    state = TrainingState()
+    progress.start(name, config.epochs, len(loader))
+    for epoch in range(1, config.epochs + 1):
+        # randomness depends on seed and epoch alone, so an interrupted run goes on exactly where it was
+        set_seed(seed * 1000 + epoch)
+        order.set_epoch(epoch)
+        model.train()
+        sums: dict[str, Tensor] = {}
+        for number, batch in enumerate(loader, start=1):
+            with accelerator.accumulate(model):
+                losses, total = step.losses(batch, epoch)
+                if not torch.isfinite(total):
+                    raise _not_finite(name, epoch, number, losses)
+                accelerator.backward(total)
+                if accelerator.sync_gradients and config.clip is not None:
+                    accelerator.clip_grad_norm_(trainable(network), config.clip)
+                optimiser.step()
+                if accelerator.sync_gradients:
+                    schedule.step()
+                optimiser.zero_grad()
+            for term, value in losses.items():
+                sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
+            progress.batch(float(total.detach()), len(batch.windows))
+        figures = {term: float(value) / len(loader) for term, value in sums.items()}
+        if evaluate is not None:
+            figures["dev_f1"] = evaluate(network)
+        _remember(state, network, epoch, figures)
+        accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
+        progress.epoch(epoch, figures)
+        if config.patience is not None and epoch - state.best_epoch >= config.patience:
+            break
+    progress.end()
+    accelerator.free_memory()
+    if state.best_epoch != state.epoch:
+        network.load_state_dict(state.best_weights)
+    state.best_weights = {}
+    return state
+
+
+class _Step:
+    """From a batch to its losses."""
+
+    def __init__(
+        self, model: Any, network: Network, prepared: PreparedStep, method: Method, config: TrainingConfig
+    ) -> None:
+        self.model = model  # the network, possibly wrapped for several processes
+        self.network = network
+        self.prepared = prepared
+        self.method = method
+        self.config = config
+        self.gold = prepared.data.gold
+        self.with_layers = prepared.objective.needs("layers")
+        self.window_of_ref = (
+            torch.from_numpy(prepared.data.text.window_of_refs()) if config.matches == "exact" else None
+        )
+
+    def losses(self, batch: TokenBatch, epoch: int) -> tuple[dict[str, Tensor], Tensor]:
+        prepared, bank = self.prepared, self.prepared.bank
+        if bank is not None and self.window_of_ref is not None:
+            self._encode_matches(bank, batch, self.window_of_ref)
+        out: TaggerOutput = self.model(batch, self.with_layers)
+        gold = self.gold[batch.refs]
+        teacher = prepared.teacher.view(batch) if prepared.teacher is not None else None
+        if teacher is not None:
+            gold = self.method.relabel(gold, teacher, prepared.roles)
+        head = self.network.head
+        cosine = isinstance(head, CosineHead) and prepared.objective.needs("cosines")
+        inputs = TermInputs(
+            logits=out.logits,
+            features=out.features,
+            gold=gold,
+            refs=batch.refs,
+            roles=prepared.roles,
+            epoch=epoch,
+            teacher=teacher,
+            bank=bank,
+            cosines=out.logits / head.sigma if cosine else None,
+            sigma=head.sigma if cosine else None,
+            layers=layer_sums(out.layers, batch.rows, len(batch.windows)) if self.with_layers else None,
+        )
+        losses = prepared.objective.losses(inputs)
+        if bank is not None:
+            bank.update(batch.refs, out.logits)
+        return losses, prepared.objective.total(losses)
+
+    def _encode_matches(self, bank: ScoreBank, batch: TokenBatch, window_of_ref: Tensor) -> None:
+        """matches="exact": the current student reads the sentences of all matched tokens, once each."""
+        rows = bank.table.row_of_ref[batch.refs]
+        matched = bank.table.neighbours[rows[rows >= 0]]
+        refs = bank.table.refs[matched[matched >= 0].unique()]
+        windows = window_of_ref[refs.cpu()].unique().numpy()
+        for seen, out in outputs(
+            self.network, self.prepared.data.text, batch_size=self.config.eval_batch_size, windows=windows
+        ):
+            bank.update(seen.refs, out.logits)
+
+
+def _remember(state: TrainingState, network: Network, epoch: int, figures: dict[str, float]) -> None:
+    state.epoch = epoch
+    state.history.append(figures)
+    f1 = figures.get("dev_f1")
+    if f1 is None:
+        state.best_epoch = epoch
+    elif f1 > state.best_f1:
+        state.best_f1, state.best_epoch = f1, epoch
+        state.best_weights = {key: value.detach().clone() for key, value in network.state_dict().items()}
+
+
+def _not_finite(name: str, epoch: int, batch: int, losses: dict[str, Tensor]) -> TrainingError:
+    bad = [term for term, value in losses.items() if not torch.isfinite(value)]
+    return TrainingError(
+        f"The loss is not finite in {name}, epoch {epoch}, batch {batch}, term {', '.join(bad) or 'total'}.",
+        remedy="Lower the learning rates (lr_encoder, lr_head) or clip gradients more (clip).",
+    )

@@ -1,0 +1,39 @@
+"""What training tells whoever watches. The command line draws bars; without a watcher nothing is said."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        """A step begins."""
+        ...
+
+    def batch(self, loss: float, sentences: int) -> None:
+        """A batch was learned."""
+        ...
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        """An epoch ended; mean losses by term, and the dev F1 if there is dev data."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something worth knowing."""
+        ...
+
+    def end(self) -> None:
+        """The step is done."""
+        ...
+
+
+class Silent:
+    def start(self, name: str, epochs: int, batches: int) -> None: ...
+
+    def batch(self, loss: float, sentences: int) -> None: ...
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
