@@ -251,8 +251,8 @@ def test_looking_up_words_and_shapes_is_far_from_enough(corpus: SyntheticCorpus)
         predicted, gold = _spans(tags), _spans(_tags(sentence))
         assert gold == {(span.start, span.end, span.type) for span in sentence.spans}
         right, guessed, there = right + len(predicted & gold), guessed + len(predicted), there + len(gold)
-    print("word lookup F1", 200 * right / (guessed + there))
-    assert 200 * right / (guessed + there) < 40
+    micro_f1 = 200 * right / (guessed + there)
+    assert micro_f1 < 40
 
 
 def test_even_with_the_boundaries_given_a_mention_does_not_tell_its_type(corpus: SyntheticCorpus) -> None:
@@ -270,5 +270,5 @@ def test_even_with_the_boundaries_given_a_mention_does_not_tell_its_type(corpus:
         for span in sentence.spans
         if (text := _surface(sentence, span))
     ]
-    print("type accuracy with boundaries", sum(verdicts) / len(verdicts))
-    assert sum(verdicts) / len(verdicts) < 0.7
+    accuracy = sum(verdicts) / len(verdicts)
+    assert accuracy < 0.65

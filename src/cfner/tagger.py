@@ -74,7 +74,7 @@ class ContinualTagger:
 
     @classmethod
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
-        """A saved tagger, as it was after its current step (or another one). ``settings`` override its own."""
+        """A saved tagger, as it was after its current step (or another). ``settings`` override its own."""
         stored = ModelFolder(folder).step(step)
         facts = stored.read_json("step.json")
         try:
@@ -112,7 +112,7 @@ class ContinualTagger:
         unknown = set(step.known) - set(self.types)
         if unknown:
             raise StreamError(
-                f"The step counts {', '.join(sorted(unknown))} as known, but this tagger has not learned them.",
+                f"The step counts {', '.join(sorted(unknown))} as known, but this tagger does not know them.",
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         progress = progress or Silent()
@@ -179,8 +179,9 @@ class ContinualTagger:
         self.scores = scores
         return scores
 
+    # a str is itself a sequence of str; the first overload that fits is the one that counts
     @overload
-    def predict(self, texts: Text) -> Prediction: ...
+    def predict(self, texts: Text) -> Prediction: ...  # type: ignore[overload-overlap]
 
     @overload
     def predict(self, texts: Sequence[Text]) -> list[Prediction]: ...

@@ -8,6 +8,7 @@ bank are arrays indexed by it, so batches may be shuffled at will.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -96,8 +97,8 @@ def encode(
     sentence_bounds = np.concatenate([[0], np.cumsum([len(s) for s in sentences], dtype=np.int64)])
     shortened = 0
     head, tail = np.array(prefix, dtype=np.int32), np.array(suffix, dtype=np.int32)
-    for index, (ids, starts) in enumerate(_subwords(sentences, tokenizer)):
-        ids, starts, cut = _shorten_giants(ids, starts, capacity)
+    for index, (all_ids, all_starts) in enumerate(_subwords(sentences, tokenizer)):
+        ids, starts, cut = _shorten_giants(all_ids, all_starts, capacity)
         shortened += cut
         first_ref = int(sentence_bounds[index])
         for begin, end, own_from, own_to in _windows(starts, capacity, shared):
@@ -183,8 +184,6 @@ def _windows(starts: IntArray, capacity: int, shared: int) -> list[tuple[int, in
         begin = min(max(int(np.searchsorted(starts, starts[end] - shared)), begin + 1), end)
     # between two windows that overlap, ownership changes in the middle of what they share
     borders = [0]
-    borders += [
-        (following[0] + window[1] + 1) // 2 for window, following in zip(reaches, reaches[1:], strict=False)
-    ]
+    borders += [(following[0] + window[1] + 1) // 2 for window, following in itertools.pairwise(reaches)]
     borders.append(words)
     return [(*reach, borders[i], borders[i + 1]) for i, reach in enumerate(reaches)]

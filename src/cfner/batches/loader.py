@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ class LengthBuckets(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return math.ceil(len(self.lengths) / self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))

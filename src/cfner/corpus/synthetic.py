@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.synthetic_narrative import CLAUSES
 from cfner.corpus.synthetic_slots import SlotFiller
-from cfner.corpus.synthetic_templates import CLAUSES, FAMILIES
+from cfner.corpus.synthetic_templates import FAMILIES
 from cfner.corpus.synthetic_values import Split, ValueBook, value_books
 from cfner.errors import ConfigError
 

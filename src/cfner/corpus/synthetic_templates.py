@@ -61,6 +61,12 @@ Seen today by {DOCTOR}, NP, at the {CITY} office.
 Thank you, {DOCTOR:first}, for sending {PATIENT:last} to our {service} clinic.
 PCP is {DOCTOR} in {CITY}; cardiologist is {DOCTOR:last} at {HOSPITAL}.
 {PATIENT:last} saw {DOCTOR:last} in clinic; {DOCTOR:last} stopped the {drug}.
+Primary surgeon {DOCTOR}; patient {PATIENT}; anaesthetist {DOCTOR}.
+Physician: {DOCTOR} Referring: {DOCTOR} Patient name: {PATIENT}
+{DOCTOR:last} and {DOCTOR:last} operated; {PATIENT:last} did well.
+{PATIENT:last} was examined by {DOCTOR:last}, who found {finding}.
+GP {DOCTOR}, {CITY}; neurologist {DOCTOR:last}, {HOSPITAL}.
+Patient {PATIENT:last} was told by {DOCTOR:last} to stop {drug}.
 """,
     ),
     "header": (
@@ -82,6 +88,12 @@ Case number {IDNUM}, pathology of {DATE}, {qty} slides, for Dr. {DOCTOR:last}.
 Encounter: {IDNUM} | Chart: {MEDICALRECORD} | Facility: {HOSPITAL} | Provider: {DOCTOR}
 Please pull the old chart {MEDICALRECORD} of {PATIENT:last} from {HOSPITAL} before {DATE}.
 Medical record {MEDICALRECORD} was merged with {MEDICALRECORD} on {DATE}.
+Phone {PHONE} Age {AGE} Account {IDNUM} Chart {MEDICALRECORD}
+MRN {MEDICALRECORD} / acct {IDNUM} / tel {PHONE} / zip {ZIP}
+Account number: {IDNUM} Name: {PATIENT} Telephone: {PHONE}
+Record: {MEDICALRECORD} Order: {IDNUM} Admit date: {DATE} MD: {DOCTOR}
+Unit number {MEDICALRECORD} Episode {IDNUM} {HOSPITAL} {DATE}
+Age {AGE}; MD {DOCTOR}; med. rec. {MEDICALRECORD}; patient ID {IDNUM}
 """,
     ),
     "identifiers": (
@@ -102,6 +114,10 @@ Social security {IDNUM} checked against the file {MEDICALRECORD} by {role}.
 Dictated for chart {MEDICALRECORD}, job {IDNUM}, {qty} lines.
 Visit ID is {IDNUM}; the callback number is {PHONE}; the CK was {longnum}.
 Biopsy {IDNUM} of {DATE} was read by {DOCTOR:last} as {finding}, {ratio} nodes positive.
+Sample {IDNUM}: platelets {longnum}, potassium {qty}, chart number {MEDICALRECORD}.
+Requisition no. {IDNUM} for {code}, sent by {DOCTOR:last}.
+Lot {lot} was given to subject {IDNUM}; WBC {longnum}; record {MEDICALRECORD}.
+Tube {IDNUM} for {PATIENT:last}, CK {longnum}, {lab}.
 """,
     ),
     "contact": (
@@ -123,6 +139,11 @@ Dial {PHONE} and ask for {DOCTOR:first} in {service}.
 We phoned {HOSPITAL:short} ({PHONE}) for the results of {DATE}.
 Contact numbers: {PHONE} (work, {ORGANIZATION}), {PHONE} (cell).
 Follow up by telephone, {PHONE}, on {DATE:weekday} with {DOCTOR:last}.
+Fax {PHONE}, telephone {PHONE}, {ORGANIZATION}
+Phone: {PHONE} Pager: {PHONE} {DOCTOR}
+Call the {service} desk on {PHONE} about chart {MEDICALRECORD}.
+{PATIENT:last} may be phoned on {PHONE} at work or {PHONE} at home.
+The fellow on call, {PHONE}, knows of visit {IDNUM}.
 """,
     ),
     "address": (
@@ -142,6 +163,13 @@ Visiting nurse will go to {STREET} ({ZIP}) from {DATE}.
 Found down on {STREET} in {CITY} by {relative} {PATIENT:first}, glucose {qty}.
 New address {STREET}, postal code {ZIP}, effective {DATE}.
 Mr. {PATIENT:last} gave his address as {STREET}, {STATE:abbrev} {ZIP}, but the card says {CITY}.
+{STREET}, {CITY}, {STATE:abbrev} {ZIP}
+c/o {PATIENT}, {STREET}, {CITY} {STATE:abbrev} {ZIP}
+{HOSPITAL}, {CITY}, {STATE} {ZIP}
+Home: {STREET} (zip {ZIP}); home phone {PHONE}.
+{CITY}, {STATE} {ZIP}, {relative} {PATIENT:first}
+Oxygen is delivered to {STREET}, {ZIP} {CITY}.
+Postal code {ZIP} in {STATE}; {STREET} since {DATE:year}.
 """,
     ),
     "social": (
@@ -165,6 +193,10 @@ Employed: {ORGANIZATION} ({CITY}), {PROFESSION}, {qty} hours a week.
 {PATIENT:first} is a {AGE}-year-old {PROFESSION} who recently travelled to {COUNTRY}.
 Served with {ORGANIZATION} before becoming a {PROFESSION}; {ratio} on the alcohol screen.
 Lives with {relative}, a {PROFESSION}, in an apartment in {CITY}.
+Employed by {ORGANIZATION} in {CITY} as a {PROFESSION}, {qty} hours weekly.
+Job: {PROFESSION} ({ORGANIZATION}, {CITY}); tobacco {qty} pack years.
+Hx: {PROFESSION}, divorced, {small} grandchildren, lives in {CITY}.
+{PROFESSION} by trade, now retired in {CITY}.
 """,
     ),
     "family": (
@@ -227,6 +259,11 @@ Vaccinated {DATE}, lot {lot}, left arm.
 {drug} {dose} since {DATE:year}, {ratio} pain at rest.
 Labs of {DATE}: {lab}, {lab}, murmur {ratio}.
 Mammogram in {DATE} normal; colonoscopy in {DATE:year} with {small} polyps.
+EF {qty} on {DATE} and {qty} on {DATE}.
+Drain output {volume} ml {DATE}, {volume} ml {DATE}.
+Grip {ratio} {DATE}; gait {ratio} {DATE}.
+{procedure} {DATE} (EF {qty}), {procedure} {DATE:year} (EF {qty}).
+Pain {ratio} on {DATE:weekday}, was {ratio} on {DATE}.
 """,
     ),
     "footer": (
@@ -247,6 +284,10 @@ eScription document: {IDNUM} {USERNAME} DD: {DATE}
 Sincerely, {DOCTOR}, {service}, {HOSPITAL}, {CITY}
 Account {USERNAME} changed the order for {code} to {code} on {DATE}.
 Message to {USERNAME}: {PATIENT:last} needs {drug} {dose}, thanks, {DOCTOR:first}
+Edited by {USERNAME}, document {IDNUM}, author {DOCTOR}
+Typed {DATE} by {USERNAME} for {DOCTOR:initials}
+User {USERNAME} released the {code} kit for subject {IDNUM}.
+Dictator {DOCTOR} Transcriptionist {USERNAME} Date {DATE}
 """,
     ),
     "travel": (
@@ -304,62 +345,13 @@ Age {AGE}, weight {vital}, pulse {vital}.
 {DOCTOR:last} lowered {drug} since {PATIENT:last} was drowsy.
 {AGE}{sexletter} c {eponym}, {lab}, {ratio} strength.
 {DATE} {DOCTOR:last}: {device} removed, {lab}.
+{PATIENT:last} reports {symptom}, worst {ratio}.
+{PATIENT:first} did well after {procedure}.
+{DOCTOR:last} inserted the {device} with ultrasound.
+{PATIENT:last} vomited twice and was given {drug}.
+{DOCTOR:last} advised {drug}; {PATIENT:last} declined.
+{DOCTOR:last} sutured the wound and ordered {drug}.
+{PATIENT:last} was anxious, pulse {vital}, and asked for {relative} {PATIENT:first}.
 """,
     ),
 }
-
-# Clinical narrative without any mention: whole sentences of one to three clauses, and tails of other ones.
-CLAUSES = """
-{drug} {dose} {freq}
-{lab}, {lab} and {lab}
-the abdomen is soft with no {finding}
-heart with a {ratio} systolic murmur at the apex
-strength is {ratio} in the arms and {ratio} in the legs
-pain {ratio} after {drug}
-BP {bp}, HR {vital}, sats {vital}% on {small} litres
-a {device} was placed without difficulty
-he has a history of {finding}, {finding} and {eponym}
-no evidence of {finding} on CT
-she may need a {procedure} if {symptom} persists
-{small} of {small} blood cultures grew gram positive cocci
-seen by {role}, who will arrange follow-up
-{code} was given at {qty} mg within the trial
-platelets {longnum}, WBC {longnum}
-{brace} to be worn for {duration}
-denies {symptom}, {symptom} or {symptom}
-the patient was advised to ask {role} about diet
-{ratio} lymph nodes were positive
-continue {drug}, stop {drug}, check {lab} in {duration}
-the lesion measures {qty} x {qty} mm and is {qty} mm deep
-on exam no {symptom}, reflexes {ratio}
-{symptom} for {duration}, worse at night
-{serology} was negative
-took {qty} tablets of {drug} over {duration}
-{service} consult for {finding}
-march in place was steady and the {sign} was normal
-wound clean, {qty} staples removed by {role}
-CK peaked at {longnum} and fell to {longnum}
-intake {volume} ml, output {volume} ml
-weaned from {small} to {small} litres of oxygen
-{procedure} showed {finding}
-hospital course was marked by {symptom}, treated with {drug} {dose}
-could work as tolerated, no lifting above {qty} pounds
-the family understands the risk of {finding}
-{code} stent {qty} mm deployed in the left anterior descending artery
-there is a general weakness on the left, {ratio}
-patient remains on {drug} with {lab}
-{eponym} and {eponym} were considered
-blood group checked twice by {role}
-street drugs and alcohol are denied
-it may be repeated in {duration} with {drug} {dose}
-transfused {small} units, {lab} afterwards
-lot {lot} of {drug} was given in the left arm
-the doctor on call and {role} were told
-a {occupation} would be at risk of such exposure
-urine dip {ratio} protein, {lab}
-{code} levels {qty}, {drug} levels {qty}
-heparin {longnum} units, then {drug}
-she was counselled like any {occupation} with {symptom}
-return for {symptom} or a temperature above {temp}
-no {eponym}, no {symptom}, {lab}
-"""

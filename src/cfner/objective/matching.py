@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -27,7 +28,7 @@ def default_weights(k: int) -> tuple[float, ...]:
 
 def check_weights(weights: Sequence[float], k: int) -> tuple[float, ...]:
     """The paper's constraint: non-increasing and summing to 1."""
-    ordered = all(a >= b >= 0 for a, b in zip(weights, weights[1:], strict=False))
+    ordered = all(a >= b >= 0 for a, b in pairwise(weights))
     if len(weights) != k + 1 or not ordered or not math.isclose(sum(weights), 1.0, abs_tol=1e-6):
         raise ConfigError(
             f"Matched weights must be {k + 1} non-increasing numbers that sum to 1, got {tuple(weights)}.",

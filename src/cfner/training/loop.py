@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
@@ -137,7 +138,9 @@ class _Step:
         if teacher is not None:
             gold = self.method.relabel(gold, teacher, prepared.roles)
         head = self.network.head
-        cosine = isinstance(head, CosineHead) and prepared.objective.needs("cosines")
+        sigma: Tensor | None = None
+        if isinstance(head, CosineHead) and prepared.objective.needs("cosines"):
+            sigma = head.sigma
         inputs = TermInputs(
             logits=out.logits,
             features=out.features,
@@ -147,8 +150,8 @@ class _Step:
             epoch=epoch,
             teacher=teacher,
             bank=bank,
-            cosines=out.logits / head.sigma if cosine else None,
-            sigma=head.sigma if cosine else None,
+            cosines=None if sigma is None else out.logits / sigma,
+            sigma=sigma,
             layers=layer_sums(out.layers, batch.rows, len(batch.windows)) if self.with_layers else None,
         )
         losses = prepared.objective.losses(inputs)
@@ -160,8 +163,8 @@ class _Step:
         """matches="exact": the current student reads the sentences of all matched tokens, once each."""
         rows = bank.table.row_of_ref[batch.refs]
         matched = bank.table.neighbours[rows[rows >= 0]]
-        refs = bank.table.refs[matched[matched >= 0].unique()]
-        windows = window_of_ref[refs.cpu()].unique().numpy()
+        refs = bank.table.refs[torch.unique(matched[matched >= 0])]
+        windows = np.unique(window_of_ref[refs.cpu()].numpy())
         for seen, out in outputs(
             self.network, self.prepared.data.text, batch_size=self.config.eval_batch_size, windows=windows
         ):

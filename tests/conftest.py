@@ -1,0 +1,102 @@
+"""What several test files share: an encoder and a corpus, both tiny, made here, never downloaded."""
+
+from __future__ import annotations
+
+import os
+import random
+import string
+from pathlib import Path
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports the hub's client, which reads it once
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # one thread per worker; set before torch is imported, so that tests without torch need not import it
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence, Span
+
+WHOLE_WORDS = ["the", "in", "of", "saw", "and", "with", "went", "to", "today", "a"]
+VALUES = {
+    "animal": ["badger", "heron", "red fox", "otter", "grey seal"],
+    "city": ["lisbon", "oslo", "new york", "quito", "cape town"],
+    "dish": ["soup", "pad thai", "stew", "apple pie", "curry"],
+    "person": ["ada", "mr grace", "alan turing", "emmy", "old kurt"],
+}
+TEMPLATES = [
+    "today {person} saw the {animal} in {city}",
+    "a {dish} with {person} and {person}",
+    "the {animal} of {city} went to the river",
+    "{person} went to {city} with a {dish}",
+    "in {city} the {animal} saw {dish} and {dish}",
+    "the river went to the old river today",
+]
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of 2 layers, 32 wide, 64 positions, with a WordPiece tokenizer that splits most words."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    signs = string.ascii_lowercase + string.digits + ".,-'"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *signs, *(f"##{sign}" for sign in signs)]
+    # "a" is a letter and a word, so take each piece once
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, *WHOLE_WORDS]))}
+    pieces_of = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    pieces_of.normalizer = normalizers.BertNormalizer(lowercase=True)
+    pieces_of.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pieces_of.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=pieces_of,
+        model_max_length=64,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.1,  # the usual 0.02 leaves so small a network nearly blind to its input
+    )
+    folder = tmp_path_factory.mktemp("encoder")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        BertForTokenClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus() -> Corpus:
+    """4 types, 60 sentences to train on, 20 each for dev and test; the same in every run."""
+    draw = random.Random(0)
+    sentences = [_sentence(TEMPLATES[i % len(TEMPLATES)], draw) for i in range(100)]
+    return Corpus("tiny", tuple(sentences[:60]), tuple(sentences[60:80]), tuple(sentences[80:]))
+
+
+def _sentence(template: str, draw: random.Random) -> Sentence:
+    words: list[str] = []
+    spans: list[Span] = []
+    for part in template.split():
+        if not part.startswith("{"):
+            words.append(part)
+            continue
+        type_ = part.strip("{}")
+        value = draw.choice(VALUES[type_]).split()
+        spans.append(Span(len(words), len(words) + len(value), type_))
+        words.extend(value)
+    return Sentence(tuple(words), tuple(spans))
