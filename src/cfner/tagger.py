@@ -22,13 +22,15 @@ from cfner.model.prediction import Prediction, tag
 from cfner.model.saving import LoadedModel, read_model, write_model
 from cfner.model.store import ModelFolder, StoredStep, write_json
 from cfner.stream.labels import LabelSpace
-from cfner.stream.manifest import sentences_hash
+from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
+from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
-from cfner.training.loop import TrainingState, train
+from cfner.training.loop import train
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
 from cfner.training.selection import dev_f1
+from cfner.training.state import TrainingState
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -105,8 +107,14 @@ class ContinualTagger:
             self._accelerator = _make_accelerator(self.config)
         return self._accelerator
 
-    def learn(self, step: Step, progress: Progress | None = None) -> TrainingState:
-        """Learn the step's types from its data, keeping what was learned before."""
+    def learn(
+        self, step: Step, progress: Progress | None = None, *, unfinished: Path | None = None
+    ) -> TrainingState:
+        """Learn the step's types from its data, keeping what was learned before.
+
+        ``unfinished``: a folder in which the step is kept between epochs, so that the same call goes on
+        where an interrupted one was.
+        """
         from accelerate.utils import set_seed
 
         unknown = set(step.known) - set(self.types)
@@ -145,6 +153,7 @@ class ContinualTagger:
             assert dev_data is not None  # noqa: S101 - only called with dev data
             return dev_f1(trained, dev_data, labels, current, batch_size=batch_size)
 
+        checkpoint = self._checkpoint(step, unfinished) if unfinished is not None else None
         state = train(
             network,
             prepared,
@@ -156,6 +165,7 @@ class ContinualTagger:
             seed=seed,
             evaluate=evaluate if dev_data is not None else None,
             progress=progress,
+            checkpoint=checkpoint,
         )
         network.eval()
         self.prepared = prepared
@@ -222,6 +232,19 @@ class ContinualTagger:
 
         self._saved = target.add(write)
         return self._saved
+
+    def _checkpoint(self, step: Step, folder: Path) -> Checkpoint:
+        parent = self._saved.hash if self._saved is not None else None
+        identity = settings_hash(
+            {
+                "config": self.config.model_dump(mode="json"),
+                "train": sentences_hash(step.train),
+                "dev": sentences_hash(step.dev),
+                "step": step.index,
+                "parent": parent,
+            }
+        )
+        return Checkpoint(folder, identity, minutes=self.config.checkpoint_minutes)
 
     def _encode(self, sentences: Sequence[Sentence], labels: LabelSpace) -> Any:
         return encode_slice(

@@ -16,13 +16,14 @@ from cfner.model.store import ModelFolder
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
+from cfner.training.checkpoint import FILE as UNFINISHED
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Progress, Silent
 
 RUN = "run.json"
 RESULTS = "results.json"
 # settings that change how a run is watched, not what it computes
-_IRRELEVANT = frozenset({"trackers", "workers", "eval_batch_size"})
+_IRRELEVANT = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,11 @@ def run_stream(
     tagger = tagger or ContinualTagger.from_config(config)
     started = time.perf_counter()
     for step in stream.steps[len(matrix.steps) :]:
-        tagger.learn(step, progress)
+        tagger.learn(step, progress, unfinished=folder.path if folder is not None else None)
         matrix = matrix.with_step(_score(tagger, stream, step))
         if folder is not None and tagger.accelerator.is_main_process:
             tagger.save(folder.path)
+            (folder.path / UNFINISHED).unlink(missing_ok=True)
         tagger.accelerator.wait_for_everyone()
     seconds = time.perf_counter() - started
     result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)

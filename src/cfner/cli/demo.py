@@ -32,8 +32,8 @@ def demo(
     screen = console()
     if not json:
         screen.print(
-            "A tagger learns 16 entity types in four steps. Each step's text is labelled only with its own four\n"
-            "types; the earlier text is gone. Plain fine-tuning first, then CFNER. This takes a few minutes."
+            "A tagger learns 16 entity types in four steps. Each step's text is labelled only with its own\n"
+            "four types; the earlier text is gone. Plain fine-tuning first, then CFNER: a few minutes."
         )
     result = run_demo(
         out, seed=seed, size=size, epochs=epochs, encoder=encoder, watch=lambda m: _watch(m, json)

@@ -30,6 +30,9 @@ class TrainingConfig(BaseModel):
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")
     patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better dev F1")
+    checkpoint_minutes: float = Field(
+        5.0, ge=0, description="how often an unfinished step is kept, between epochs, in a run with a folder"
+    )
     # how
     batch_size: int = Field(16, ge=1, description="windows per batch and process")
     accumulation: int = Field(1, ge=1, description="batches per optimiser step")

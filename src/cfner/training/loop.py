@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,21 +21,12 @@ from cfner.model.network import Network, TaggerOutput
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import TermInputs
+from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
-
-
-@dataclass
-class TrainingState:
-    """What changes while a step is trained; a resumed run starts from it."""
-
-    epoch: int = 0  # epochs done
-    best_epoch: int = 0
-    best_f1: float = -math.inf
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
-    history: list[dict[str, float]] = field(default_factory=list)
+from cfner.training.state import TrainingState
 
 
 def train(
@@ -51,8 +41,12 @@ def train(
     seed: int,
     evaluate: Callable[[Network], float] | None,
     progress: Progress,
+    checkpoint: Checkpoint | None = None,
 ) -> TrainingState:
-    """Train the network in place; it ends with the weights of the best epoch (the last without dev data)."""
+    """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
+
+    With a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
+    """
     network.train_embeddings(config.train_embeddings)
     loader, order = training_loader(
         prepared.data.text, batch_size=config.batch_size, seed=seed, workers=config.workers
@@ -72,9 +66,13 @@ def train(
         optimiser, kind=config.schedule, updates=updates, warmup=config.warmup, first_step=first_step
     )
     step = _Step(model, network, prepared.on(network.device), method, config)
-    state = TrainingState()
-    progress.start(name, config.epochs, len(loader))
-    for epoch in range(1, config.epochs + 1):
+    bank = step.prepared.bank
+    resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
+    state = resumed or TrainingState()
+    progress.start(name, config.epochs - state.epoch, len(loader))
+    for epoch in range(state.epoch + 1, config.epochs + 1):
+        if _out_of_patience(state, config):
+            break
         # randomness depends on seed and epoch alone, so an interrupted run goes on exactly where it was
         set_seed(seed * 1000 + epoch)
         order.set_epoch(epoch)
@@ -98,11 +96,14 @@ def train(
         figures = {term: float(value) / len(loader) for term, value in sums.items()}
         if evaluate is not None:
             figures["dev_f1"] = evaluate(network)
-        _remember(state, network, epoch, figures)
+        if state.note(epoch, figures) and evaluate is not None:
+            state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
         progress.epoch(epoch, figures)
-        if config.patience is not None and epoch - state.best_epoch >= config.patience:
-            break
+        if checkpoint is not None and epoch < config.epochs and checkpoint.due():
+            if accelerator.is_main_process:
+                checkpoint.write(network, optimiser, schedule, bank, state)
+            accelerator.wait_for_everyone()
     progress.end()
     accelerator.free_memory()
     if state.best_epoch != state.epoch:
@@ -171,15 +172,8 @@ class _Step:
             bank.update(seen.refs, out.logits)
 
 
-def _remember(state: TrainingState, network: Network, epoch: int, figures: dict[str, float]) -> None:
-    state.epoch = epoch
-    state.history.append(figures)
-    f1 = figures.get("dev_f1")
-    if f1 is None:
-        state.best_epoch = epoch
-    elif f1 > state.best_f1:
-        state.best_f1, state.best_epoch = f1, epoch
-        state.best_weights = {key: value.detach().clone() for key, value in network.state_dict().items()}
+def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
+    return config.patience is not None and state.epoch - state.best_epoch >= config.patience
 
 
 def _not_finite(name: str, epoch: int, batch: int, losses: dict[str, Tensor]) -> TrainingError:

@@ -1,0 +1,109 @@
+"""A step in the middle: everything that an interrupted step needs to go on exactly where it was.
+
+Written between epochs (all randomness depends on seed and epoch alone), as one safetensors file that is
+replaced atomically. The teacher, the matches and the data are not in it: they follow from the parent model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.optim import Optimizer
+
+from cfner.errors import TrainingError
+from cfner.model.network import Network
+from cfner.objective.matching import ScoreBank
+from cfner.training.state import TrainingState
+
+FILE = "unfinished-step.safetensors"
+
+
+class Checkpoint:
+    """Where an unfinished step is kept. ``identity`` names the run and step that it belongs to."""
+
+    def __init__(self, folder: str | Path, identity: str, *, minutes: float) -> None:
+        self.path = Path(folder) / FILE
+        self.identity = identity
+        self.minutes = minutes
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= self.minutes * 60
+
+    def write(
+        self,
+        network: Network,
+        optimiser: Optimizer,
+        schedule: Any,
+        bank: ScoreBank | None,
+        state: TrainingState,
+    ) -> None:
+        tensors = {f"network/{key}": value for key, value in network.state_dict().items()}
+        tensors |= {f"best/{key}": value for key, value in state.best_weights.items()}
+        for index, slot in optimiser.state_dict()["state"].items():
+            tensors |= {
+                f"optimiser/{index}/{k}": torch.as_tensor(v) for k, v in slot.items() if v is not None
+            }
+        if bank is not None:
+            tensors["bank"] = bank.logits
+        facts = {
+            "identity": self.identity,
+            "epoch": state.epoch,
+            "best_epoch": state.best_epoch,
+            "best_f1": state.best_f1,
+            "history": state.history,
+            "schedule": {k: v for k, v in schedule.state_dict().items() if isinstance(v, int | float | list)},
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_name(f".{FILE}.partial")
+        contiguous = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        partial.replace(self.path)
+        self._last = time.monotonic()
+
+    def read(
+        self, network: Network, optimiser: Optimizer, schedule: Any, bank: ScoreBank | None
+    ) -> TrainingState | None:
+        """Put an interrupted step's state back; None if there is none of this very step."""
+        if not self.path.is_file():
+            return None
+        try:
+            with safe_open(self.path, framework="pt") as file:
+                facts = json.loads((file.metadata() or {})["facts"])
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no mapping
+        except (SafetensorError, OSError, KeyError, ValueError) as error:
+            raise TrainingError(
+                f"The unfinished step cannot be read: {error}.",
+                where=str(self.path),
+                remedy="Delete the file; the step then starts from its beginning.",
+            ) from error
+        if facts["identity"] != self.identity:
+            return None
+        network.load_state_dict(_under(tensors, "network/"))
+        slots: dict[int, dict[str, Tensor]] = {}
+        for key, value in _under(tensors, "optimiser/").items():
+            index, name = key.split("/", 1)
+            slots.setdefault(int(index), {})[name] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
+        schedule.load_state_dict({**schedule.state_dict(), **facts["schedule"]})
+        for group, rate in zip(optimiser.param_groups, facts["schedule"]["_last_lr"], strict=True):
+            group["lr"] = rate
+        if bank is not None:
+            bank.logits.copy_(tensors["bank"])
+        return TrainingState(
+            facts["epoch"], facts["best_epoch"], facts["best_f1"], _under(tensors, "best/"), facts["history"]
+        )
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}

@@ -1,0 +1,30 @@
+"""What changes while a step is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+
+@dataclass
+class TrainingState:
+    """How far a step is, and its best epoch so far; a resumed step starts from it."""
+
+    epoch: int = 0  # epochs done
+    best_epoch: int = 0
+    best_f1: float = -math.inf
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def note(self, epoch: int, figures: dict[str, float]) -> bool:
+        """Record an epoch; whether it is the best so far (without dev data every epoch is)."""
+        self.epoch = epoch
+        self.history.append(figures)
+        f1 = figures.get("dev_f1")
+        better = f1 is None or f1 > self.best_f1
+        if better:
+            self.best_epoch = epoch
+            self.best_f1 = self.best_f1 if f1 is None else f1
+        return better
