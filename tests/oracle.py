@@ -106,22 +106,28 @@ def cross_entropy(scores: list[Vector], golds: list[int]) -> float:
     return mean([-math.log(softmax(row)[gold]) for row, gold in zip(scores, golds, strict=True)])
 
 
-def averaged(own: Vector, matched: list[list[float]], anchor_weight: float = 0.5) -> list[float]:
-    """W_i p_i + sum_k W_ik p_ik with W_ik = (1 - W_i) / K'; a token alone weighs 1."""
-    if not matched:
-        return list(own)
-    share = (1.0 - anchor_weight) / len(matched)
-    mixed = []
-    for label in range(len(own)):
-        value = anchor_weight * own[label]
-        for distribution in matched:
-            value += share * distribution[label]
-        mixed.append(value)
-    return mixed
+def matched_weights(matches: int, given: Vector | None = None) -> list[float]:
+    """(W_i, W_i1, ...) of an anchor with so many matched tokens; ``given`` are weights for K of them.
+
+    1/2 and 1/(2K') unless given; a token alone weighs 1. With fewer matches than given weights the anchor
+    keeps its own and the others share the rest in proportion; but weights never increase, so the anchor gets
+    more where its nearest match would outweigh it.
+    """
+    if matches == 0:
+        return [1.0]
+    if given is None:
+        return [0.5] + [1.0 / (2 * matches)] * matches
+    present = list(given[1 : matches + 1])
+    total = math.fsum(present)
+    if total == 0.0:
+        return [1.0] + [0.0] * matches
+    shares = [weight / total for weight in present]
+    anchor = max(given[0], shares[0] / (1.0 + shares[0]))
+    return [anchor] + [(1.0 - anchor) * share for share in shares]
 
 
-def averaged_by(own: Vector, matched: list[list[float]], weights: Vector) -> list[float]:
-    """The same with weights that the user gave: the anchor's, then one per matched token."""
+def averaged(own: Vector, matched: list[list[float]], weights: Vector) -> list[float]:
+    """W_i p_i + sum_k W_ik p_ik."""
     mixed = []
     for label in range(len(own)):
         value = weights[0] * own[label]
@@ -131,10 +137,11 @@ def averaged_by(own: Vector, matched: list[list[float]], weights: Vector) -> lis
     return mixed
 
 
-def effect_e(tokens: list[Token]) -> float:
+def effect_e(tokens: list[Token], given: Vector | None = None) -> float:
     losses = []
     for token in tokens:
-        mixture = averaged(softmax(token.student), [softmax(row) for row in token.matched])
+        weights = matched_weights(len(token.matched), given)
+        mixture = averaged(softmax(token.student), [softmax(row) for row in token.matched], weights)
         losses.append(-math.log(mixture[token.gold]))
     return mean(losses)
 
@@ -142,13 +149,13 @@ def effect_e(tokens: list[Token]) -> float:
 def effect_e_gradient(token: Token) -> list[float]:
     """d(-log(W p[y] + m)) / d(anchor's scores) where m, the matched tokens' share, is a constant."""
     p = softmax(token.student)
-    weight = 0.5 if token.matched else 1.0
-    mixture = averaged(p, [softmax(row) for row in token.matched])[token.gold]
-    outer = -weight / mixture
-    return [
-        outer * p[token.gold] * ((1.0 if label == token.gold else 0.0) - p[label])
-        for label in range(len(p))
-    ]
+    weights = matched_weights(len(token.matched))
+    mixture = averaged(p, [softmax(row) for row in token.matched], weights)[token.gold]
+    gradient = []
+    for label in range(len(p)):
+        same = 1.0 if label == token.gold else 0.0
+        gradient.append(-weights[0] / mixture * p[token.gold] * (same - p[label]))
+    return gradient
 
 
 def nca(tokens: list[Token], sigma: float, margin: float = 0.6) -> float:
@@ -189,6 +196,7 @@ def effect_o(
     t_student: float = 1.0,
     t_teacher: float = 1.0,
     hard: bool = False,
+    given: Vector | None = None,
 ) -> float:
     losses = []
     for token in tokens:
@@ -196,13 +204,30 @@ def effect_o(
             continue
         s = softmax(token.student, t_student)  # over all labels, and never renormalised
         if defined_other(token, kept) and confidence(token, kept) > delta:
-            s = averaged(s, [softmax(row, t_student) for row in token.matched])
+            weights = matched_weights(len(token.matched), given)
+            s = averaged(s, [softmax(row, t_student) for row in token.matched], weights)
         loss = 0.0
         for q, label in zip(teacher_distribution(token, kept, t_teacher, hard), kept, strict=True):
             if q > 0.0:  # 0 log 0 = 0
                 loss += q * (math.log(q) - math.log(s[label]))
         losses.append(loss)
     return mean(losses)
+
+
+def effect_o_gradient(token: Token, kept: list[int], t_student: float = 1.0) -> list[float]:
+    """The gradient of a selected defined-other token's loss: again through the anchor alone."""
+    s = softmax(token.student, t_student)
+    weights = matched_weights(len(token.matched))
+    mixture = averaged(s, [softmax(row, t_student) for row in token.matched], weights)
+    q = teacher_distribution(token, kept, 1.0, hard=False)
+    gradient = []
+    for label in range(len(s)):
+        value = 0.0
+        for index, c in enumerate(kept):
+            same = 1.0 if c == label else 0.0
+            value -= q[index] / mixture[c] * weights[0] * s[c] * (same - s[label]) / t_student
+        gradient.append(value)
+    return gradient
 
 
 def distillation(
@@ -321,15 +346,21 @@ def podnet(batch: Batch) -> float:
 
 
 def cfner(
-    batch: Batch, lambda_base: float = 2.0, hard: bool = False, without: frozenset[str] = frozenset()
+    batch: Batch,
+    lambda_base: float = 2.0,
+    hard: bool = False,
+    t_student: float = 1.0,
+    t_teacher: float = 1.0,
+    given: Vector | None = None,
+    without: frozenset[str] = frozenset(),
 ) -> float:
     """Effect_E + lambda Effect_O, and the six ablations through ``without``."""
-    learn = ce_entities(batch) if "effect_e" in without else effect_e(batch.entities)
+    learn = ce_entities(batch) if "effect_e" in without else effect_e(batch.entities, given)
     if "effect_o" in without:
-        keep = distillation(batch.tokens, batch.kept, hard=hard)
+        keep = distillation(batch.tokens, batch.kept, t_student, t_teacher, hard)
     else:
         delta = 0.0 if "curriculum" in without else batch.delta
-        keep = effect_o(batch.tokens, batch.kept, delta, hard=hard)
+        keep = effect_o(batch.tokens, batch.kept, delta, t_student, t_teacher, hard, given)
     adaptive = "adaptive_weight" not in without
     weight = adaptive_weight(lambda_base, batch.old_types, batch.new_types) if adaptive else lambda_base
     return learn + weight * keep

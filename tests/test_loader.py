@@ -91,7 +91,9 @@ def test_a_batch_holds_the_windows_padded_and_masked(text: EncodedText) -> None:
         real = text.input_ids[text.window_bounds[window] : text.window_bounds[window + 1]]
         assert batch.input_ids[row, : len(real)].tolist() == real.tolist()
         assert (batch.input_ids[row, len(real) :] == text.pad_id).all()
-        assert batch.attention_mask[row].tolist() == [1] * len(real) + [0] * (batch.input_ids.shape[1] - len(real))
+        assert batch.attention_mask[row].tolist() == [1] * len(real) + [0] * (
+            batch.input_ids.shape[1] - len(real)
+        )
         refs = text.word_refs[text.word_bounds[window] : text.word_bounds[window + 1]]
         assert batch.refs[batch.rows == row].tolist() == refs.tolist()
 

@@ -291,11 +291,13 @@ def _fresh(config: TrainingConfig) -> LoadedModel:
 
 def _make_accelerator(config: TrainingConfig) -> Accelerator:
     from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
 
-    precision = "bf16" if config.precision == "bf16" else "no"
+    # accelerate keeps one precision per process; another tagger may have been trained with another one
+    AcceleratorState._reset_state()
     try:
-        return Accelerator(
-            mixed_precision=precision,
+        accelerator = Accelerator(
+            mixed_precision="bf16" if config.precision == "bf16" else "no",
             gradient_accumulation_steps=config.accumulation,
             log_with=list(config.trackers) or None,
             project_dir="runs" if config.trackers else None,
@@ -304,6 +306,15 @@ def _make_accelerator(config: TrainingConfig) -> Accelerator:
         raise ConfigError(
             f"The training set-up is refused: {error}", remedy="Check precision and trackers."
         ) from error
+    if len(accelerator.log_with) < len(config.trackers):  # accelerate leaves out what is not installed
+        raise ConfigError(
+            f"Not all of the trackers {', '.join(config.trackers)} are installed.",
+            remedy="Install them, for example with: pip install tensorboard",
+        )
+    if config.trackers:
+        facts = {key: str(value) for key, value in config.model_dump(mode="json").items()}
+        accelerator.init_trackers("cfner", config=facts)
+    return accelerator
 
 
 def _versions() -> dict[str, Any]:

@@ -59,7 +59,8 @@ class LengthBuckets(Sampler[list[int]]):
 
     def __init__(self, lengths: IntArray, batch_size: int, seed: int) -> None:
         self.lengths = lengths
-        self.batch_size = batch_size
+        # not called batch_size: accelerate would take every smaller batch for the last one, and lose others
+        self.windows_per_batch = batch_size
         self.seed = seed
         self.epoch = 0
 
@@ -67,17 +68,18 @@ class LengthBuckets(Sampler[list[int]]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return math.ceil(len(self.lengths) / self.batch_size)
+        return math.ceil(len(self.lengths) / self.windows_per_batch)
 
     def __iter__(self) -> Iterator[list[int]]:
         random = np.random.default_rng((self.seed, self.epoch))
         order = random.permutation(len(self.lengths))
-        bucket = self.batch_size * _BATCHES_PER_BUCKET
+        size = self.windows_per_batch
+        bucket = size * _BATCHES_PER_BUCKET
         batches: list[list[int]] = []
         for at in range(0, len(order), bucket):
             part = order[at : at + bucket]
             part = part[np.argsort(self.lengths[part], kind="stable")]
-            batches += [part[i : i + self.batch_size].tolist() for i in range(0, len(part), self.batch_size)]
+            batches += [part[i : i + size].tolist() for i in range(0, len(part), size)]
         for index in random.permutation(len(batches)):
             yield batches[index]
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accelerate import PartialState
+
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
@@ -81,7 +83,12 @@ def run_stream(
     folder = ModelFolder(out) if out is not None else None
     matrix, tagger = StepMatrix(), None
     if folder is not None:
-        tagger, matrix = _open(folder, hashes, stream, config, resume, progress)
+        processes = PartialState()
+        if processes.is_main_process:
+            tagger, matrix = _open(folder, hashes, stream, config, resume, progress)
+        processes.wait_for_everyone()
+        if not processes.is_main_process:  # the run that is there now is the one just opened
+            tagger, matrix = _open(folder, hashes, stream, config, True, progress)
     tagger = tagger or ContinualTagger.from_config(config)
     started = time.perf_counter()
     for step in stream.steps[len(matrix.steps) :]:

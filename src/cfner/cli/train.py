@@ -29,6 +29,9 @@ def train(
     ] = "greedy",
     min_mentions: Annotated[int, Flag(help="Drop types with fewer training mentions.")] = 50,
     every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    score_on: Annotated[
+        str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")
+    ] = "test",
     format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
     tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
     # the method
@@ -96,10 +99,17 @@ def train(
     }
     settings = build_config(flags, paper, set_ or [], config, preset)
 
+    from dataclasses import replace
+
     from cfner.corpus.corpus import Corpus
+    from cfner.errors import ConfigError
     from cfner.stream.stream import TaskStream
 
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
+    if score_on not in {"test", "dev"}:
+        raise ConfigError(f"There is no split '{score_on}' to score on.", remedy="Use test or dev.")
+    if score_on == "dev":
+        corpus = replace(corpus, test=corpus.dev)
     stream = TaskStream.split(
         corpus,
         first=first,
@@ -123,6 +133,8 @@ def build_config(
     from cfner.methods import create
     from cfner.training.config import TrainingConfig
 
+    # a flag that is None was not given; --set NAME=null gives it
+    flags = {name: value for name, value in flags.items() if value is not None}
     parameters = {name: value for name, value in paper.items() if value is not None}
     for pair in pairs:
         name, equals, text = pair.partition("=")

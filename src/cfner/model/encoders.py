@@ -144,8 +144,9 @@ def prepare_tokenizer(tokenizer: Any) -> Any:
             f"{type(tokenizer).__name__} is a slow tokenizer: it cannot say which word a subword is from.",
             remedy="Use an encoder that ships a tokenizer.json.",
         )
-    # a user's text may contain "[SEP]": read it as text, not as the special token
-    tokenizer.backend_tokenizer.encode_special_tokens = True
+    # a user's text may contain "[SEP]": read it as text, not as the special token. (The backend's own
+    # switch, encode_special_tokens, is set from this one at every call.)
+    tokenizer.split_special_tokens = True
     return tokenizer
 
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HeadKind = Literal["cosine", "linear"]
+_BLOCK = 64  # rows that the linear head multiplies at a time
 
 
 class Head(nn.Module):
@@ -96,7 +97,11 @@ class LinearHead(Head):
         _hook(self.bias, self._mask_gradient)
 
     def forward(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.weight, self.bias)
+        # in blocks of one shape: the last bits of a product depend on its shape, and a grown head must say
+        # of the old labels exactly what it said before
+        padded = F.pad(self.weight, (0, 0, 0, -self.labels % _BLOCK))
+        blocks = [F.linear(features, rows) for rows in torch.split(padded, _BLOCK)]
+        return torch.cat(blocks, dim=1)[:, : self.labels] + self.bias
 
     def grown(self, rows: Tensor) -> LinearHead:
         head = LinearHead(self.hidden, self.labels + len(rows))

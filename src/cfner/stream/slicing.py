@@ -81,8 +81,22 @@ def random_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int =
     return Slices(tuple(parts), tuple(sorted(shuffled[start:])))
 
 
+def greedy_slices_any_order(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
+    """Algorithm 1 over the sentences in a seeded random order: what streams use.
+
+    The paper's training set is a set. Visiting a file in its own order would go wrong where it is sorted by
+    topic: slices fill up with the topics that come first, and later types find theirs full.
+    """
+    draw = _generator(seed).random
+    keys = [draw() for _ in sentences]
+    order = sorted(range(len(sentences)), key=keys.__getitem__)
+    found = greedy_slices([sentences[index] for index in order], groups, seed)
+    parts = (tuple(sorted(order[place] for place in part)) for part in found.parts)
+    return Slices(tuple(parts), tuple(sorted(order[place] for place in found.leftover)))
+
+
 SAMPLINGS: Final[dict[str, Callable[[Sequence[Sentence], TypeGroups, int], Slices]]] = {
-    "greedy": greedy_slices,
+    "greedy": greedy_slices_any_order,
     "random": random_slices,
 }
 

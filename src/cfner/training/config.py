@@ -69,12 +69,12 @@ class TrainingConfig(BaseModel):
         file: str | Path | None = None,
         preset: str | None = None,
     ) -> TrainingConfig:
-        """Defaults < preset < file < flags. Flags that are None were not given."""
+        """Defaults < preset < file < flags."""
         merged: dict[str, Any] = {}
         for source, values in (
             (f"preset '{preset}'", _preset(preset) if preset else {}),
             (str(file), _read(Path(file)) if file else {}),
-            ("the command line", {k: v for k, v in (flags or {}).items() if v is not None}),
+            ("the command line", flags or {}),
         ):
             for key in values:
                 if key not in cls.model_fields:

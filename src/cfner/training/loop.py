@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 from torch import Tensor
 
-from cfner.batches.loader import TokenBatch, training_loader
+from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
 from cfner.methods.registry import Method
 from cfner.model.head import CosineHead
@@ -60,6 +60,7 @@ def train(
         weight_decay=config.weight_decay,
         momentum=config.momentum,
     )
+    accelerator.gradient_accumulation_steps = config.accumulation  # the state behind it is the process's
     model, optimiser, loader = accelerator.prepare(network, optimiser, loader)
     updates = math.ceil(len(loader) / config.accumulation) * config.epochs
     schedule = make_schedule(
@@ -73,9 +74,7 @@ def train(
     for epoch in range(state.epoch + 1, config.epochs + 1):
         if _out_of_patience(state, config):
             break
-        # randomness depends on seed and epoch alone, so an interrupted run goes on exactly where it was
-        set_seed(seed * 1000 + epoch)
-        order.set_epoch(epoch)
+        _begin_epoch(epoch, seed, loader, order)
         model.train()
         sums: dict[str, Tensor] = {}
         for number, batch in enumerate(loader, start=1):
@@ -105,6 +104,8 @@ def train(
                 checkpoint.write(network, optimiser, schedule, bank, state)
             accelerator.wait_for_everyone()
     progress.end()
+    # outside training the network computes in full precision, as it will when it is loaded
+    accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     accelerator.free_memory()
     if state.best_epoch != state.epoch:
         network.load_state_dict(state.best_weights)
@@ -170,6 +171,13 @@ class _Step:
             self.network, self.prepared.data.text, batch_size=self.config.eval_batch_size, windows=windows
         ):
             bank.update(seen.refs, out.logits)
+
+
+def _begin_epoch(epoch: int, seed: int, loader: Any, order: LengthBuckets) -> None:
+    """Randomness depends on seed and epoch alone, so an interrupted step goes on exactly where it was."""
+    set_seed(seed * 1000 + epoch)
+    loader.set_epoch(epoch)  # accelerate's own count, which it would otherwise start at 0 in a resumed step
+    order.set_epoch(epoch)
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
