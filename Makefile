@@ -32,7 +32,8 @@ test: $(VENV)/.dev-installed
 
 # long measurements and long trials; not part of `make test`
 bench: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest tests/bench -n 0 -s
+	$(BIN)/python tests/bench/speed.py
+	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
 
 torture: $(VENV)/.dev-installed
 	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture -n 0

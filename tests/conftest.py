@@ -6,6 +6,7 @@ import os
 import random
 import string
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
+from cfner.stream.stream import TaskStream
 
 WHOLE_WORDS = ["the", "in", "of", "saw", "and", "with", "went", "to", "today", "a"]
 VALUES = {
@@ -100,3 +102,31 @@ def _sentence(template: str, draw: random.Random) -> Sentence:
         spans.append(Span(len(words), len(words) + len(value), type_))
         words.extend(value)
     return Sentence(tuple(words), tuple(spans))
+
+
+@pytest.fixture(scope="session")
+def tiny_stream(tiny_corpus: Corpus) -> TaskStream:
+    """Two steps of two types each."""
+    return TaskStream.split(tiny_corpus, first=2, per_step=2, min_mentions=1)
+
+
+@pytest.fixture(scope="session")
+def tiny_settings(tiny_encoder: Path) -> dict[str, Any]:
+    """Settings with which the tiny encoder learns something in a second."""
+    return {"encoder": str(tiny_encoder), "method": "cfner", "epochs": 3, "batch_size": 8, "lr_encoder": 3e-3}
+
+
+@pytest.fixture(scope="session")
+def two_steps(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A model folder with both steps learned, scored and saved. Copy it before you change anything in it."""
+    from cfner.tagger import ContinualTagger
+
+    folder = tmp_path_factory.mktemp("two-steps") / "model"
+    tagger = ContinualTagger.from_pretrained(**tiny_settings)
+    for step in tiny_stream:
+        tagger.learn(step)
+        tagger.evaluate(tiny_stream.test_up_to(step))
+        tagger.save(folder)
+    return folder

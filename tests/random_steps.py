@@ -192,11 +192,13 @@ def _tensors(
     student_layers = _layers(draw, batch.student_layers, rows, int(sequences))
     teacher_layers = _layers(draw, batch.teacher_layers, rows, int(sequences))
     view = scores.view(_Refs(index))  # type: ignore[arg-type]
-    cosines = torch.tensor([t.cosines for t in batch.tokens], dtype=torch.float64).reshape(len(refs), -1)
-    logits = torch.tensor([t.student for t in batch.tokens], dtype=torch.float64).reshape(len(refs), -1)
-    if not len(refs):
-        cosines = logits = torch.empty(0, len(to_package), dtype=torch.float64)
-    own = torch.tensor([t.student_feature for t in batch.tokens], dtype=torch.float64).reshape(len(refs), 5)
+
+    def stacked(values: list[oracle.Vector], width: int) -> Tensor:
+        return torch.tensor(values, dtype=torch.float64).reshape(len(refs), width)
+
+    logits = stacked([token.student for token in batch.tokens], len(to_package))
+    cosines = stacked([token.cosines for token in batch.tokens], len(to_package))
+    own = stacked([token.student_feature for token in batch.tokens], 5)
     return TermInputs(
         logits=logits[:, to_oracle].clone().requires_grad_(),
         features=own,

