@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+# the same examples in every run; more of them with --hypothesis-profile=default
+settings.register_profile("cfner", deadline=None, derandomize=True, database=None)
+settings.load_profile("cfner")
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports the hub's client, which reads it once
 if "PYTEST_XDIST_WORKER" in os.environ:
     # one thread per worker; set before torch is imported, so that tests without torch need not import it
@@ -112,8 +116,8 @@ def tiny_stream(tiny_corpus: Corpus) -> TaskStream:
 
 @pytest.fixture(scope="session")
 def tiny_settings(tiny_encoder: Path) -> dict[str, Any]:
-    """Settings with which the tiny encoder learns something in a second."""
-    return {"encoder": str(tiny_encoder), "method": "cfner", "epochs": 3, "batch_size": 8, "lr_encoder": 3e-3}
+    """Settings with which the tiny encoder learns something in a few seconds."""
+    return {"encoder": str(tiny_encoder), "method": "cfner", "epochs": 6, "batch_size": 8, "lr_encoder": 3e-3}
 
 
 @pytest.fixture(scope="session")
@@ -129,4 +133,19 @@ def two_steps(
         tagger.learn(step)
         tagger.evaluate(tiny_stream.test_up_to(step))
         tagger.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_data(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny corpus as a folder of files."""
+    from cfner.corpus.writers import write_sentences
+
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    for split, sentences in {
+        "train": tiny_corpus.train,
+        "dev": tiny_corpus.dev,
+        "test": tiny_corpus.test,
+    }.items():
+        write_sentences(sentences, folder / f"{split}.txt", format="conll")
     return folder

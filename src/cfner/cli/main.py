@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli import data, demo, evaluate, lists, predict, train
+from cfner.cli import data, demo, evaluate, explain, lists, predict, train
 
 app = typer.Typer(
     name="cfner",
@@ -23,6 +23,7 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)
+app.command()(explain.explain)
 app.command()(lists.methods)
 app.command()(lists.encoders)
 

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from cfner.errors import ModelError
+from cfner.errors import CfnerError, ModelError
 from cfner.model.encoders import prepare_tokenizer, strip_classifier
 from cfner.model.head import make_head
 from cfner.model.network import Network
@@ -17,6 +17,8 @@ from cfner.model.store import StoredStep, write_json
 from cfner.stream.labels import LabelSpace
 
 WEIGHTS = "model.safetensors"
+# what reading a damaged file may raise, in json, safetensors, torch and transformers
+_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,15 @@ def read_model(step: StoredStep) -> LoadedModel:
         hidden = strip_classifier(body)
         network = Network(body, make_head(facts["head"], hidden, len(labels)))
         network.load_state_dict(load_file(step.folder / WEIGHTS))
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        tokenizer = prepare_tokenizer(
+            AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=True)
+        )
+        limits = int(facts["max_length"]), facts["overlap"]
+        encoder = str(facts["encoder"])
+    except (*_DAMAGE, CfnerError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
             f"The step cannot be loaded: {first}", where=where, remedy="Restore the step from a copy."
         ) from error
     network.eval()
-    return LoadedModel(
-        network, prepare_tokenizer(tokenizer), labels, facts["max_length"], facts["encoder"], facts["overlap"]
-    )
+    return LoadedModel(network, tokenizer, labels, limits[0], encoder, limits[1])

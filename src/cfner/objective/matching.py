@@ -46,14 +46,14 @@ def nearest_neighbours(features: Tensor, k: int) -> tuple[Tensor, Tensor]:
     k = max(min(k, n - 1), 0)
     if k == 0:
         return torch.empty(n, 0, dtype=torch.long), torch.empty(n, 0)
-    unit = F.normalize(features, dim=1)
     indices, cosines = [], []
     for at in range(0, n, _QUERIES_AT_A_TIME):
-        queries = unit[at : at + _QUERIES_AT_A_TIME]
+        # normalised block by block: a normalised copy of a large pool would double its memory
+        queries = F.normalize(features[at : at + _QUERIES_AT_A_TIME], dim=1)
         best: Tensor | None = None
         where: Tensor | None = None
         for start in range(0, n, _KEYS_AT_A_TIME):
-            similarity = queries @ unit[start : start + _KEYS_AT_A_TIME].T
+            similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
             _hide_self(similarity, at, start)
             block, block_index = similarity.topk(min(k, similarity.shape[1]), dim=1)
             block_index = block_index + start
@@ -110,12 +110,22 @@ def build_match_table(
         first += len(pool)
     row_of_ref = torch.full((len(features),), -1, dtype=torch.long)
     row_of_ref[refs] = torch.arange(len(refs))
-    # with fewer than K matches the anchor keeps W_i and the others share the rest in proportion
-    present = (neighbours >= 0) * chosen[1:]
-    total = present.sum(1, keepdim=True)
-    match_weights = torch.where(total > 0, present / total.clamp_min(1e-30) * (1 - chosen[0]), 0.0)
-    anchor_weights = torch.where(total[:, 0] > 0, chosen[0], 1.0)
+    anchor_weights, match_weights = _weights_present(neighbours >= 0, chosen)
     return MatchTable(row_of_ref, refs, neighbours, cosines, anchor_weights, match_weights)
+
+
+def _weights_present(present: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """(W_i [R], W_ik [R, K]) where only some of K matches are there: ``present [R, K]``, weights [K + 1].
+
+    The anchor keeps its weight and the matches share the rest in proportion. Weights must not increase, so
+    where the nearest match would outweigh the anchor (1/4 each, but one match) both weigh the same.
+    """
+    wanted = present * weights[1:]
+    total = wanted.sum(1, keepdim=True)
+    shares = wanted / total.clamp_min(1e-30)
+    nearest = shares[:, :1].sum(1)
+    anchor = torch.where(total[:, 0] > 0, torch.maximum(weights[0], nearest / (1 + nearest)), 1.0)
+    return anchor, shares * (1 - anchor)[:, None]
 
 
 class ScoreBank:

@@ -20,6 +20,8 @@ from cfner.practice.explanation import (
 
 _CONTEXT = 9  # words shown on each side of a matched token
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
+
 _LEGEND = (
     ("e", "Effect_E: a new entity, read together with its matches"),
     ("o", "Effect_O: an old entity the teacher is sure of, read together with its matches"),
@@ -35,7 +37,7 @@ def page(explanation: Explanation) -> str:
     title = f"Step {e.step}, epoch {e.epoch}: what taught each token"
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{_text(title)}</title><style>{STYLE}</style></head><body><main>",
@@ -64,7 +66,8 @@ def _header(e: Explanation) -> str:
     best = f" The student is the saved model (epoch {e.best_epoch})." if e.best_epoch else ""
     delta = f", threshold δ = {e.threshold:.2f}" if e.threshold is not None else ""
     return (
-        f"<header><p class='over'>{_text(e.method)} · step {e.step} · epoch {e.epoch} of {e.epochs}{delta}</p>"
+        f"<header><p class='over'>{_text(e.method)} · step {e.step} · epoch {e.epoch} of {e.epochs}{delta}"
+        "</p>"
         "<h1>What taught each token</h1>"
         f"<p class='lead'>This step's data is labelled with {_types(e.new_types)} only. "
         f"{_types(e.old_types)} came before: here their mentions are labelled O, and only the teacher, "
@@ -246,7 +249,9 @@ def _others(e: Explanation) -> str:
     for token in e.tokens:
         if token.matches:
             continue
-        trained = "" if token.trained_on == token.label else f"<small>taught {_word(token.trained_on)}</small>"
+        trained = (
+            "" if token.trained_on == token.label else f"<small>taught {_word(token.trained_on)}</small>"
+        )
         hidden = token.truth not in (None, token.label)
         truth = f"<small>in truth {_word(token.truth)}</small>" if hidden and token.truth else ""
         losses = ", ".join(_loss_value(loss.shown, loss.value) for loss in token.losses) or "none"
@@ -272,11 +277,11 @@ def _loss_value(shown: str, value: float | None) -> str:
 def _objective(e: Explanation) -> str:
     rows = "".join(
         f"<tr><td><b>{_text(term.name)}</b></td><td>{_text(term.role.replace('_', ' '))}</td>"
-        f"<td class='num'>{term.weight:.2f}</td><td>{'averaged' if term.matched else 'its own'}</td>"
-        f"<td><code>{_text(term.formula)}</code></td></tr>"
+        f"<td class='num'>{term.weight:.2f}</td>"
+        f"<td>{'averaged with its matches' if term.matched else 'of the token alone'}</td></tr>"
         for term in e.terms
     )
     return (
         "<section><h2>What the step minimised</h2><table><thead><tr><th>term</th><th>role</th><th>weight</th>"
-        f"<th>predictions</th><th>formula</th></tr></thead><tbody>{rows}</tbody></table></section>"
+        f"<th>predictions it reads</th></tr></thead><tbody>{rows}</tbody></table></section>"
     )

@@ -8,15 +8,15 @@ STYLE: Final = """
 :root {
   --paper: #fbfaf8; --card: #ffffff; --ink: #1d2330; --soft: #5b6475; --line: #e3e1dc;
   --e: #2459c9; --e-tint: #e3ecfd; --o: #0b7a5c; --o-tint: #d9f3ea;
-  --wait: #9a6200; --wait-tint: #fdeecf; --ce: #7a3fb5; --ce-tint: #f0e6fa; --plain: #8b93a3; --plain-tint: #f1f0ed;
-  --teacher: #8a6d3b; --track: #edebe6;
+  --wait: #9a6200; --wait-tint: #fdeecf; --ce: #7a3fb5; --ce-tint: #f0e6fa;
+  --plain: #8b93a3; --plain-tint: #f1f0ed; --teacher: #8a6d3b; --track: #edebe6;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14171d; --card: #1c2029; --ink: #e8eaf0; --soft: #a0a8b8; --line: #2e3441;
     --e: #8db4ff; --e-tint: #1d2f55; --o: #5fd6b0; --o-tint: #12392f;
-    --wait: #f0bf62; --wait-tint: #40310f; --ce: #c9a0f5; --ce-tint: #36224c; --plain: #8b93a3; --plain-tint: #252a34;
-    --teacher: #d6b87c; --track: #2a303c;
+    --wait: #f0bf62; --wait-tint: #40310f; --ce: #c9a0f5; --ce-tint: #36224c;
+    --plain: #8b93a3; --plain-tint: #252a34; --teacher: #d6b87c; --track: #2a303c;
   }
 }
 * { box-sizing: border-box; }
@@ -30,9 +30,10 @@ h2 span { color: var(--soft); font-weight: 400; font-size: .9rem; margin-left: .
 .lead { color: var(--soft); margin: 0 0 1rem; max-width: 46rem; }
 .lead b { color: var(--ink); }
 .num { font-variant-numeric: tabular-nums; color: var(--soft); }
-.sentence { background: var(--card); border: 1px solid var(--line); border-radius: .8rem; padding: 1.1rem 1.2rem;
-  line-height: 2.5; margin: 0; }
-.tok { text-decoration: none; color: inherit; padding: .18rem .4rem; border-radius: .4rem; white-space: nowrap; }
+.sentence { background: var(--card); border: 1px solid var(--line); border-radius: .8rem;
+  padding: 1.1rem 1.2rem; line-height: 2.5; margin: 0; }
+.tok { text-decoration: none; color: inherit; padding: .18rem .4rem; border-radius: .4rem;
+  white-space: nowrap; }
 .tok:hover, .tok:focus-visible { outline: 2px solid currentColor; }
 .tok small { font-size: .68rem; margin-left: .35rem; opacity: .85; font-weight: 600; }
 .tok.e, .dot.e, .e .badge { background: var(--e-tint); color: var(--e); }
@@ -45,8 +46,8 @@ h2 span { color: var(--soft); font-weight: 400; font-size: .9rem; margin-left: .
 .dot { display: inline-block; width: .8rem; height: .8rem; border-radius: .25rem; margin-right: .45rem;
   vertical-align: -.08rem; border: 1.5px solid currentColor; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem; }
-.figures div { background: var(--card); border: 1px solid var(--line); border-radius: .8rem; padding: .8rem 1rem;
-  display: flex; flex-direction: column; }
+.figures div { background: var(--card); border: 1px solid var(--line); border-radius: .8rem;
+  padding: .8rem 1rem; display: flex; flex-direction: column; }
 .figures b { font-size: 1.6rem; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .figures small, td small, figcaption { color: var(--soft); font-size: .8rem; }
 figure { margin: 1.2rem 0 0; }
@@ -73,8 +74,8 @@ figure { margin: 1.2rem 0 0; }
   margin-bottom: 1rem; }
 .dist h4 { margin: 0 0 .3rem; font-size: .8rem; color: var(--soft); font-weight: 600; }
 .dist.none p { color: var(--soft); margin: 0; }
-.bar { display: grid; grid-template-columns: 7.5rem 1fr 2.4rem; align-items: center; gap: .5rem; font-size: .85rem;
-  line-height: 1.7; }
+.bar { display: grid; grid-template-columns: 7.5rem 1fr 2.4rem; align-items: center; gap: .5rem;
+  font-size: .85rem; line-height: 1.7; }
 .bar > span:first-child { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .bar .num { text-align: right; }
 .track { height: .6rem; background: var(--track); border-radius: .3rem; overflow: hidden; }
@@ -96,8 +97,10 @@ td:nth-child(-n+2) { font-variant-numeric: tabular-nums; white-space: nowrap; }
   margin-right: .5rem; vertical-align: .08rem; overflow: hidden; }
 .far i { display: block; height: 100%; background: var(--plain); }
 .context { overflow-wrap: anywhere; }
-mark { font-weight: 700; color: inherit; border-radius: .3rem; padding: .05rem .3rem; background: var(--plain-tint); }
-.e mark { background: var(--e-tint); color: var(--e); } .o mark { background: var(--o-tint); color: var(--o); }
+mark { font-weight: 700; color: inherit; border-radius: .3rem; padding: .05rem .3rem;
+  background: var(--plain-tint); }
+.e mark { background: var(--e-tint); color: var(--e); }
+.o mark { background: var(--o-tint); color: var(--o); }
 .wait mark { background: var(--wait-tint); color: var(--wait); }
 code { font-size: .8rem; overflow-wrap: anywhere; color: var(--soft); }
 @media (max-width: 40rem) {

@@ -34,18 +34,31 @@ def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
         )
     except StreamError as error:
         raise _other_data(record, corpus, error.what) from error
-    if stream.manifest()["hash"] != manifest["hash"]:
-        learned = sum(step["sentences"] for step in manifest["steps"])
-        here = sum(len(part) for part in stream.slices)
-        raise _other_data(record, corpus, f"the run's slices have {learned} sentences, these have {here}.")
+    rebuilt = stream.manifest()
+    if rebuilt["hash"] != manifest["hash"]:
+        raise _other_data(record, corpus, _difference(manifest, rebuilt))
     return stream
+
+
+def _difference(manifest: dict[str, Any], rebuilt: dict[str, Any]) -> str:
+    """The first part of the two streams that is not the same."""
+    for learned, here in zip(manifest["steps"], rebuilt["steps"], strict=False):
+        if learned["sentences"] != here["sentences"]:
+            return f"{learned['name']} had {learned['sentences']:,} sentences, here {here['sentences']:,}."
+        if learned["sha256"] != here["sha256"]:
+            return f"the {learned['sentences']:,} sentences of {learned['name']} are others."
+    for split in ("dev", "test"):
+        if manifest.get(split) != rebuilt[split]:
+            return f"the {split} split is another."
+    return "the steps are divided otherwise."
 
 
 def _other_data(record: Path, corpus: Corpus, why: str) -> StreamError:
     return StreamError(
         f"'{corpus.name}' is not the data that this run learned from: {why}",
         where=str(record),
-        remedy="Give the same corpus, read with the same --every, --format and --tag-column as in training.",
+        remedy="Give the same corpus, read with the same --every, --format and --tag-column as in training "
+        "(and the version of cfner that trained, if it is another).",
     )
 
 

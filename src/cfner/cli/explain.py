@@ -1,0 +1,186 @@
+"""``cfner explain``: see the causal effect on one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from cfner.practice.explanation import Distribution, Explanation, Match, TokenExplanation
+
+_CONTEXT = 6  # words shown on each side of a matched token
+_COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, written by 'cfner train'.")],
+    data: Annotated[str, typer.Argument(help="The corpus that the run learned from.")],
+    step: Annotated[
+        int | None, typer.Option(help="Which step, from 2 on (the first has no teacher). [default: the last]")
+    ] = None,
+    sentence: Annotated[
+        int | None,
+        typer.Option(help="Which sentence of the step's slice, from 0. [default: the one with most anchors]"),
+    ] = None,
+    epoch: Annotated[
+        int | None,
+        typer.Option(help="Epoch of the curriculum. [default: the one whose weights were saved]"),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Labels shown of each distribution.")] = 3,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    every: Annotated[int, typer.Option(help="The --every of the training.")] = 1,
+    format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
+    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+) -> None:
+    """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
+    from cfner.cli.show import console, plain, print_json
+    from cfner.corpus.corpus import Corpus
+    from cfner.practice.explain import explain_run
+    from cfner.practice.explain_page import page
+
+    corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
+    found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top)
+    if html is not None:
+        _write(html, page(found))
+    if json:
+        print_json(found.to_json())
+        return
+    _tell(found)
+    if html is not None:
+        console().print(plain(f"The page is in {html}."))
+
+
+def _write(path: Path, page: str) -> None:
+    from cfner.errors import ConfigError
+
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
+        ) from error
+
+
+def _tell(e: Explanation) -> None:
+    from cfner.cli.show import console, plain
+
+    screen = console()
+    delta = f", threshold {e.threshold:.2f}" if e.threshold is not None else ""
+    screen.print(plain(f"{e.method}, step {e.step}, epoch {e.epoch} of {e.epochs}{delta}"), style="bold")
+    screen.print(plain(f"labelled here: {', '.join(e.new_types)}   learned before: {', '.join(e.old_types)}"))
+    screen.print(plain(_slice_line(e)))
+    screen.print()
+    screen.print(_tokens_table(e))
+    if not e.k:
+        screen.print("This method has no causal effects: no token has matched tokens.")
+    elif not e.anchors:
+        screen.print("No token of this sentence is in a pool, so none has matched tokens.")
+    for token in e.anchors:
+        screen.print()
+        screen.print(_anchor_line(token))
+        screen.print(_matches_table(token))
+
+
+def _slice_line(e: Explanation) -> str:
+    s, now = e.slice, e.now
+    said = [f"{s.sentences:,} sentences, {s.entity_tokens:,} E tokens, {s.other_tokens:,} O tokens"]
+    if s.hidden_old is not None:
+        said[0] += f" ({s.hidden_old:,} of them old entities)"
+    said.append(f"{s.defined_other:,} defined-other{_right(s.defined_other_right, s.defined_other)}")
+    if now is not None:
+        said.append(f"{now.selected:,} selected in this epoch{_right(now.right, now.selected)}")
+    return "; ".join(said) + "."
+
+
+def _right(right: int | None, whole: int) -> str:
+    return "" if right is None or not whole else f", {100 * right / whole:.0f} % right"
+
+
+def _tokens_table(e: Explanation) -> Table:
+    from rich.table import Table
+
+    from cfner.cli.show import plain
+
+    truth = any(token.truth not in (None, token.label) for token in e.tokens)
+    table = Table(title=plain(f"sentence {e.sentence} of the slice"), title_justify="left")
+    for name in ("token", "labelled", *(["in truth"] if truth else []), "teacher", "student", "went to"):
+        table.add_column(name, overflow="fold")
+    for token in e.tokens:
+        colour = next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "")
+        path = token.path + (f" (joins in epoch {token.joins})" if token.waits and token.joins else "")
+        hidden = token.truth if token.truth not in (None, token.label) else ""
+        table.add_row(
+            plain(token.word),
+            plain(
+                token.label
+                if token.trained_on == token.label
+                else f"{token.label}, taught {token.trained_on}"
+            ),
+            *([plain(hidden or "")] if truth else []),
+            _shares(token.teacher, 1),
+            _shares(token.student, 1),
+            plain(path),
+            style=colour or ("yellow" if token.waits else ""),
+        )
+    return table
+
+
+def _anchor_line(token: TokenExplanation) -> Text:
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+
+    colour = next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "yellow")
+    line = Text.assemble((plain(token.word).plain, f"bold {colour}"), "  ", plain(token.path))
+    line.append(Text.assemble("\n  teacher   ", _shares(token.teacher)))
+    line.append(Text.assemble("\n  student   ", _shares(token.student)))
+    if token.averaged is not None:
+        line.append(Text.assemble("\n  averaged  ", _shares(token.averaged)))
+    return line
+
+
+def _matches_table(token: TokenExplanation) -> Table:
+    from rich.table import Table
+
+    from cfner.cli.show import plain
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("  distance", "weight"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("labelled", "student", "matched token in its sentence"):
+        table.add_column(name, overflow="fold")
+    for match in token.matches:
+        hidden = f" ({match.truth})" if match.truth not in (None, match.label) else ""
+        table.add_row(
+            f"{match.distance:.3f}",
+            f"{match.weight:.2f}",
+            plain(match.label + hidden),
+            _shares(match.student, 1),
+            _context(match),
+        )
+    return table
+
+
+def _context(match: Match) -> Text:
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+
+    start, end = max(0, match.position - _CONTEXT), match.position + _CONTEXT + 1
+    before = ("… " if start else "") + " ".join(match.words[start : match.position])
+    after = " ".join(match.words[match.position + 1 : end]) + (" …" if end < len(match.words) else "")
+    return Text.assemble(
+        plain(before), " " * bool(before), (plain(match.word).plain, "bold reverse"), " ", plain(after)
+    )
+
+
+def _shares(distribution: Distribution, count: int | None = None) -> Text:
+    from cfner.cli.show import plain
+
+    return plain("  ".join(f"{share.label} {share.p:.2f}" for share in distribution.top[:count]))

@@ -1,0 +1,257 @@
+"""A page per method, written from the registry: ``python -m cfner.methods.pages docs/methods``."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from cfner.errors import ConfigError
+from cfner.methods.registry import Method, StepFacts, create, method_class, method_names, summary
+from cfner.objective.effects import MatchedPredictions
+from cfner.objective.library import ClassifyAll
+from cfner.objective.schedules import Curriculum
+from cfner.objective.terms import LabelRoles, Objective, Term
+
+# The step that weights are worked out for: four old types, one new one, ten epochs.
+_EXAMPLE = StepFacts(4, 1, 10, LabelRoles(0, tuple(range(1, 9)), (9, 10), 11))
+_MORE_OLD = StepFacts(16, 1, 10, LabelRoles(0, tuple(range(1, 33)), (33, 34), 35))
+_ROLES = {"learn_new": "learn the new", "keep_old": "keep the old"}
+_PARTS = {
+    "effect_e": "Effect_E; new entities then get plain cross-entropy",
+    "effect_o": "Effect_O; all tokens labelled O then get plain distillation",
+    "curriculum": "the falling threshold; defined-other tokens are then all selected from the start",
+    "adaptive_weight": "the factor sqrt(C_O / C_N); the weight is then `lambda_base` alone",
+}
+_SYMBOLS = (
+    "E tokens carry a label of the step's types, O tokens the label O. $y_i$ is a token's label, $p_i$ the "
+    "student's distribution over all labels, $s$ the same at the student's temperature, $q$ the teacher's "
+    "over O and the old labels. Means are over the tokens of a batch."
+)
+_NOTE = "<!-- Written by `python -m cfner.methods.pages docs/methods`; edit the method, not this page. -->"
+
+
+def method_pages() -> dict[str, str]:
+    """File name -> text of every page, the index included. Methods registered from elsewhere have none."""
+    names = [name for name in method_names() if method_class(name).__module__.startswith("cfner.")]
+    pages = {f"{name}.md": method_page(method_class(name)) for name in names}
+    return {"README.md": _index(names), **pages}
+
+
+def _index(names: Sequence[str]) -> str:
+    """All methods in one table."""
+    rows = []
+    for name in names:
+        kind = method_class(name)
+        rows.append(f"| [`{name}`]({name}.md) | {_cell(summary(kind))} | {_cell(kind.good_for)} |")
+    return "\n".join(
+        [
+            _NOTE,
+            "# Methods",
+            "",
+            "What a step after the first minimises. The first step is plain cross-entropy for all of them. "
+            "The idea behind the causal effects is in [concepts](../concepts.md). "
+            "`cfner methods NAME` shows the same in the terminal.",
+            "",
+            "| method | what it does | good for |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def method_page(kind: type[Method]) -> str:
+    """One method: its losses, parameters, parts and origin."""
+    method = create(kind.name)
+    return "\n".join(
+        [
+            _NOTE,
+            f"# {kind.title} (`{kind.name}`)",
+            "",
+            _prose(kind),
+            "",
+            f"**Good for.** {kind.good_for}",
+            "",
+            f"**From.** {'no paper, a bound to compare with' if kind.paper == '-' else kind.paper}.",
+            "",
+            "```",
+            f"cfner train DATA --out RUN --method {kind.name}",
+            "```",
+            "",
+            "## Losses",
+            "",
+            *_losses(method),
+            "",
+            "## Parameters",
+            "",
+            *_parameters(kind),
+            "",
+            "## Parts to leave out",
+            "",
+            *_parts(kind),
+            "",
+        ]
+    )
+
+
+def _prose(kind: type[Method]) -> str:
+    paragraphs = (inspect.getdoc(kind) or "").split("\n\n")
+    return "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+
+
+def _losses(method: Method) -> list[str]:
+    if method.starts_afresh:
+        objective, more = Objective((ClassifyAll(),)), Objective((ClassifyAll(),))
+    else:
+        objective, more = method.objective(_EXAMPLE), method.objective(_MORE_OLD)
+    lines = []
+    for term, later in zip(objective.terms, more.terms, strict=True):
+        lines += [
+            f"### `{term.name}`: {_ROLES[term.role]}",
+            "",
+            _first_line(term),
+            "",
+            "```math",
+            term.formula if _is_matched(term) else term.formula.replace(r"\bar y_i", "p_i"),
+            "```",
+            "",
+            f"Weight: {_weight(term.weight, later.weight)}.{_settings(term)}",
+            "",
+            *([_effect(term), ""] if _effect(term) else []),
+        ]
+    return [_SYMBOLS, "", *lines, _habits(method)]
+
+
+def _first_line(term: Term) -> str:
+    return (inspect.getdoc(type(term)) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _weight(example: float, more_old: float) -> str:
+    """The weight, and how it grows when there are four times as many old types."""
+    if math.isclose(example, more_old):
+        return f"{example:g}"
+    return (
+        f"{example:.3g} with 4 old types and 1 new one, {more_old:.3g} with 16 old ones "
+        "(it grows with the number of old types)"
+    )
+
+
+def _settings(term: Term) -> str:
+    """Numbers that the term itself holds, such as temperatures and margins."""
+    own = [
+        f"`{field.name}` = {getattr(term, field.name)}"
+        for field in fields(term)
+        if field.name not in {"weight", "predictions"}
+    ]
+    return f" With {', '.join(own)}." if own else ""
+
+
+def _is_matched(term: Term) -> bool:
+    return isinstance(getattr(term, "predictions", None), MatchedPredictions)
+
+
+def _effect(term: Term) -> str:
+    """Which predictions the term reads."""
+    predictions = getattr(term, "predictions", None)
+    if predictions is None:
+        return ""
+    if not isinstance(predictions, MatchedPredictions):
+        return "It reads each token's own prediction: there are no matched tokens."
+    k, curriculum = predictions.k, predictions.curriculum
+    average = r"$\bar y_i = W_i\, p_i + \sum_{k=1}^{K} W_{ik}\, p_{ik}$"
+    if curriculum is None:
+        return (
+            f"**Effect_E.** Every token of a new type reads {average} in place of its own prediction $p_i$: "
+            f"itself and its K = {k} nearest tokens of new types in the teacher's feature space. "
+            "Only the token itself gets a gradient."
+        )
+    return (
+        f"**Effect_O.** Selected defined-other tokens read {average} in place of their own prediction; their "
+        f"matches are the K = {k} nearest defined-other tokens. All other tokens labelled O read their own. "
+        f"{_selection(curriculum)}"
+    )
+
+
+def _selection(curriculum: Curriculum) -> str:
+    return (
+        "Selected in epoch $i$ are those of which the teacher is surer than $\\delta_i$, which falls from "
+        f"{curriculum.delta_1:g} in the first epoch to {curriculum.delta_m:g} in the last "
+        f"(for example {curriculum.threshold(5):.2f} in epoch 5 of {curriculum.m})."
+    )
+
+
+def _habits(method: Method) -> str:
+    """What a method does beside its losses."""
+    lines = []
+    if type(method).relabel is not Method.relabel:
+        lines.append(
+            "Tokens labelled O are relabelled before the loss: they take the label the teacher gives."
+        )
+    if method.starts_afresh:
+        lines.append("Each step starts again from the pretrained encoder, on the data of all steps so far.")
+    if method.freezes_old_rows:
+        lines.append("The head's rows of old types are frozen (O's row too with `freeze_other`).")
+    else:
+        lines.append("Nothing is frozen.")
+    return " ".join(lines)
+
+
+def _parameters(kind: type[Method]) -> list[str]:
+    known = kind.Parameters.model_fields
+    if not known:
+        return ["None."]
+    rows = []
+    for name, field in known.items():
+        default = "not set" if field.default is None else str(field.default)
+        rows.append(f"| `{name}` | {default} | {_cell(field.description or '')} |")
+    return [
+        "| parameter | default | meaning |",
+        "|---|---|---|",
+        *rows,
+        "",
+        "Give one with `--set NAME=VALUE`; those of the paper also have a flag of their own "
+        "(`cfner train --help`).",
+    ]
+
+
+def _parts(kind: type[Method]) -> list[str]:
+    if not kind.parts:
+        return ["None."]
+    return [
+        "`--without PART` leaves one out; it may be given several times.",
+        "",
+        "| part | what is left out |",
+        "|---|---|",
+        *(f"| `{part}` | {_PARTS.get(part, part)} |" for part in kind.parts),
+    ]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write every page; pages of methods that are gone are removed."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError("This is not a folder.", where=str(folder), remedy="Name the folder of the pages.")
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = method_pages()
+    for stale in folder.glob("*.md"):
+        if stale.name not in pages and stale.read_text(encoding="utf-8").startswith(_NOTE):
+            stale.unlink()
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in pages]
+
+
+if __name__ == "__main__":
+    import cfner.methods  # noqa: F401 - registers them
+
+    if len(sys.argv) != 2:
+        sys.exit("Usage: python -m cfner.methods.pages FOLDER")
+    for path in write_pages(Path(sys.argv[1])):
+        sys.stdout.write(f"{path}\n")

@@ -1,0 +1,387 @@
+"""Settings, optimiser and the loop of one step."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.errors import ConfigError, TrainingError
+from cfner.methods import create
+from cfner.model.network import Network
+from cfner.stream.stream import Step, TaskStream
+from cfner.tagger import ContinualTagger
+from cfner.training.config import PRESETS, TrainingConfig
+from cfner.training.optimiser import make_optimiser, make_schedule
+
+
+def fresh(tiny_settings: dict[str, Any], **changes: Any) -> ContinualTagger:
+    return ContinualTagger.from_pretrained(**{**tiny_settings, "epochs": 1, **changes})
+
+
+def without_dropout(tagger: ContinualTagger) -> ContinualTagger:
+    for module in tagger.model.network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return tagger
+
+
+@pytest.fixture
+def updates() -> Iterator[list[int]]:
+    """Grows by one entry with every update of any optimiser."""
+    seen: list[int] = []
+    handle = register_optimizer_step_post_hook(lambda *_: seen.append(1))
+    yield seen
+    handle.remove()
+
+
+# -- settings ----------------------------------------------------------------------------------------------
+
+KEYS = {"epochs": st.integers(1, 99), "batch_size": st.integers(1, 99), "momentum": st.floats(0, 0.9)}
+sources = st.fixed_dictionaries({}, optional=KEYS)
+
+
+@settings(max_examples=50)
+@given(file=sources, flags=sources, preset=st.sampled_from([None, "paper"]))
+def test_defaults_give_way_to_the_preset_then_the_file_then_flags(
+    file: dict[str, Any], flags: dict[str, Any], preset: str | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("settings") / "settings.json"
+    path.write_text(json.dumps(file))
+    built = TrainingConfig.build(flags, file=path, preset=preset)
+    defaults = TrainingConfig().model_dump()
+    expected = {**defaults, **(PRESETS["paper"] if preset else {}), **file, **flags}
+    assert built.model_dump() == expected
+
+
+def test_a_toml_file_is_read_and_parameters_are_merged(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("epochs = 7\n[parameters]\nk = 5\nm = 2\n")
+    built = TrainingConfig.build({"parameters": {"m": 4}}, file=path)
+    assert (built.epochs, built.parameters) == (7, {"k": 5, "m": 4})
+
+
+def test_none_given_on_purpose_replaces_a_default() -> None:
+    assert TrainingConfig().clip == 1.0
+    assert TrainingConfig.build({"clip": None}).clip is None
+
+
+@pytest.mark.parametrize("source", ["file", "flags"])
+def test_an_unknown_key_names_its_place_and_the_nearest(source: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"batchsize": 4}' if source == "file" else "{}")
+    with pytest.raises(ConfigError, match="no setting 'batchsize'.*Did you mean 'batch_size'") as caught:
+        TrainingConfig.build({"batchsize": 4} if source == "flags" else {}, file=path)
+    assert str(path if source == "file" else "the command line") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"epochs": 0}, {"precision": "fp8"}, {"momentum": 1.0}, {"clip": 0}, {"seed": -1}, {"epochs": "x"}],
+)
+def test_a_bad_value_names_its_setting(bad: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(bad))):
+        TrainingConfig.build(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("s.toml", "epochs = "), ("s.json", "{"), ("s.json", "[1]"), ("s.json", "\xff")]
+)
+def test_a_broken_settings_file_is_an_error_that_names_it(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(ConfigError) as caught:
+        TrainingConfig.build(file=tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+def test_a_missing_file_and_a_missing_preset_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        TrainingConfig.build(file=tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="Did you mean 'paper'"):
+        TrainingConfig.build(preset="papr")
+
+
+@pytest.mark.parametrize("preset", [None, *PRESETS])
+def test_the_curriculum_is_on_in_every_shipped_configuration(preset: str | None) -> None:
+    built = TrainingConfig.build(preset=preset)
+    method = create(built.method, built.parameters, built.without)
+    assert method.name == "cfner" and method.has("curriculum")
+    assert (method.parameters.delta_1, method.parameters.delta_m, method.parameters.m) == (1.0, 0.0, None)
+
+
+# -- optimiser and schedule --------------------------------------------------------------------------------
+
+
+def small_network() -> Network:
+    from cfner.model.head import make_head
+
+    return Network(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), make_head("linear", 4, 3))
+
+
+@pytest.mark.parametrize("kind", ["adamw", "sgd"])
+def test_encoder_and_head_have_their_own_rates_and_the_head_does_not_decay(kind: str) -> None:
+    network = small_network()
+    optimiser = make_optimiser(
+        network, kind=kind, lr_encoder=1e-4, lr_head=1e-2, weight_decay=0.5, momentum=0.9
+    )
+    found = {
+        id(p): (group["lr"], group["weight_decay"])
+        for group in optimiser.param_groups
+        for p in group["params"]
+    }
+    assert len(found) == len(list(network.parameters()))
+    for name, parameter in network.named_parameters():
+        head, matrix = name.startswith("head"), parameter.dim() > 1
+        assert found[id(parameter)] == (1e-2 if head else 1e-4, 0.5 if matrix and not head else 0.0)
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(["linear", "constant", "drop"]), st.integers(1, 200), st.floats(0, 0.9), st.booleans())
+def test_rates_rise_over_the_warm_up_and_do_what_the_schedule_says(
+    kind: str, count: int, warmup: float, first: bool
+) -> None:
+    optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    schedule = make_schedule(optimiser, kind=kind, updates=count, warmup=warmup, first_step=first)
+    rates = []
+    for _ in range(count):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    warm = int(count * warmup)
+    assert rates[:warm] == sorted(rates[:warm]) and all(0 < rate < 1 for rate in rates[:warm])
+    after = rates[warm:]
+    assert after[0] == pytest.approx(0.2 if kind == "drop" and first and warm >= count / 2 else 1.0)
+    if kind == "linear":
+        assert after == sorted(after, reverse=True) and after[-1] > 0
+    if kind == "constant" or (kind == "drop" and not first):
+        assert set(after) == {1.0}
+    if kind == "drop" and first:
+        assert after == [0.2 if at >= count / 2 else 1.0 for at in range(warm, count)]
+
+
+# -- the loop ----------------------------------------------------------------------------------------------
+
+
+def equal_sentences(count: int) -> tuple[Sentence, ...]:
+    """Sentences of the same number of words, so that the mean of two halves is the mean of the whole."""
+    names = ["ada", "emmy", "kurt", "alan", "grace"]
+    return tuple(
+        Sentence((names[i % 5], "saw", names[(i * 3) % 5], "today"), (Span(0, 1, "person"),))
+        for i in range(count)
+    )
+
+
+def test_two_accumulated_batches_of_8_are_one_of_16(
+    tiny_settings: dict[str, Any], updates: list[int]
+) -> None:
+    step = Step(types=("person",), train=equal_sentences(16))
+    ends, counts = [], []
+    for batch_size, accumulation in [(16, 1), (8, 2), (4, 4)]:
+        tagger = without_dropout(
+            fresh(tiny_settings, epochs=4, batch_size=batch_size, accumulation=accumulation, optimiser="sgd")
+        )
+        updates.clear()
+        tagger.learn(step)
+        counts.append(len(updates))
+        ends.append(tagger.model.network.state_dict())
+    assert counts == [4, 4, 4]
+    for other in ends[1:]:
+        for key, value in ends[0].items():
+            torch.testing.assert_close(other[key], value, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("windows", "batch", "accumulation"), [(10, 4, 2), (9, 2, 3), (5, 8, 4), (12, 2, 1)])
+def test_a_last_group_of_fewer_batches_is_an_update_too(
+    windows: int, batch: int, accumulation: int, tiny_settings: dict[str, Any], updates: list[int]
+) -> None:
+    tagger = fresh(tiny_settings, epochs=2, batch_size=batch, accumulation=accumulation)
+    tagger.learn(Step(types=("person",), train=equal_sentences(windows)))
+    assert len(updates) == 2 * math.ceil(math.ceil(windows / batch) / accumulation)
+
+
+def test_taggers_in_one_process_keep_their_own_accumulation(
+    tiny_settings: dict[str, Any], updates: list[int]
+) -> None:
+    step = Step(types=("person",), train=equal_sentences(8))
+    one, other = (fresh(tiny_settings, batch_size=2, accumulation=a) for a in (4, 1))
+    one.learn(step)
+    other.learn(step)
+    assert len(updates) == 1 + 4
+    one.learn(step)
+    assert len(updates) == 1 + 4 + 1
+
+
+class ScriptedDev:
+    """Dev scores as told, with the weights of each epoch kept."""
+
+    def __init__(self, scores: list[float]) -> None:
+        self.scores = scores
+        self.weights: list[dict[str, torch.Tensor]] = []
+
+    def __call__(self, network: Network, *_: Any, **__: Any) -> float:
+        self.weights.append({key: value.clone() for key, value in network.state_dict().items()})
+        return self.scores[len(self.weights) - 1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "ran", "best"),
+    [
+        ([10, 50, 40, 30, 20, 60], 2, 4, 2),
+        ([10, 50, 40, 30, 20, 60], None, 6, 6),
+        ([10, 50, 50, 50, 50, 10], None, 6, 2),
+        ([10, 20, 30, 40, 50, 60], 1, 6, 6),
+        ([0, 0, 0, 0, 0, 0], 3, 4, 1),
+    ],
+)
+def test_training_stops_early_and_ends_with_the_best_epochs_weights(
+    scores: list[float],
+    patience: int | None,
+    ran: int,
+    best: int,
+    tiny_settings: dict[str, Any],
+    tiny_stream: TaskStream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dev = ScriptedDev(scores)
+    monkeypatch.setattr("cfner.tagger.dev_f1", dev)
+    tagger = fresh(tiny_settings, epochs=6, patience=patience)
+    state = tagger.learn(tiny_stream[0])
+    assert (len(dev.weights), state.best_epoch, len(state.history)) == (ran, best, ran)
+    final = tagger.model.network.state_dict()
+    assert all(torch.equal(final[key], value) for key, value in dev.weights[best - 1].items())
+
+
+def test_without_dev_data_the_last_epoch_is_kept(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    first = tiny_stream[0]
+    tagger = fresh(tiny_settings, epochs=2)
+    assert tagger.learn(Step(types=first.types, train=first.train)).best_epoch == 2
+
+
+@pytest.mark.parametrize("changes", [{"precision": "bf16"}, {"optimiser": "sgd"}, {"matches": "exact"}])
+def test_other_settings_learn_too(
+    changes: dict[str, Any], tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    tagger = fresh(tiny_settings, epochs=2, **changes)
+    for step in tiny_stream:
+        losses = [sum(v for k, v in row.items() if k != "dev_f1") for row in tagger.learn(step).history]
+        assert all(math.isfinite(loss) for loss in losses)
+        assert losses[-1] < losses[0]
+    assert all(torch.isfinite(value).all() for value in tagger.model.network.state_dict().values())
+
+
+def test_bf16_computes_in_bf16_and_keeps_weights_in_fp32(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    seen: set[torch.dtype] = set()
+    tagger = fresh(tiny_settings, precision="bf16")
+    body: Any = tagger.model.network.body
+    handle = body.bert.encoder.layer[0].output.dense.register_forward_hook(
+        lambda module, inputs, output: seen.add(output.dtype) if module.training else None
+    )
+    tagger.learn(tiny_stream[0])
+    handle.remove()
+    assert seen == {torch.bfloat16}
+    assert {value.dtype for value in tagger.model.network.parameters()} == {torch.float32}
+
+
+def test_the_papers_preset_can_be_trained(tiny_settings: dict[str, Any], tiny_stream: TaskStream) -> None:
+    config = TrainingConfig.build(
+        {"encoder": tiny_settings["encoder"], "max_length": 64, "epochs": 2}, preset="paper"
+    )
+    tagger = ContinualTagger.from_config(config)
+    for step in tiny_stream:
+        tagger.learn(step)
+    assert tagger.types == tiny_stream.types
+
+
+def test_a_loss_that_is_not_finite_names_step_epoch_batch_and_term(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    tagger = fresh(tiny_settings, optimiser="sgd", lr_encoder=1e30, lr_head=1e30, clip=None, warmup=0.0)
+    with pytest.raises(TrainingError, match=r"not finite in step 1, epoch 1, batch \d+, term \w+\. Lower"):
+        tagger.learn(tiny_stream[0])
+
+
+def test_losses_are_logged_to_tensorboard(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    monkeypatch.chdir(tmp_path)
+    tagger = fresh(tiny_settings, epochs=2, trackers=("tensorboard",))
+    state = tagger.learn(tiny_stream[0])
+    tagger.learn(tiny_stream[1])
+    (folder,) = {path.parent for path in (tmp_path / "runs" / "cfner").glob("events.*")}
+    log = EventAccumulator(str(folder)).Reload()
+    logged = [(event.step, event.value) for event in log.Scalars("step 1/dev_f1")]
+    assert logged == [(n, pytest.approx(row["dev_f1"])) for n, row in enumerate(state.history, start=1)]
+    assert any(tag.startswith("step 2/") for tag in log.Tags()["scalars"])
+
+
+def test_an_unknown_tracker_is_an_error(tiny_settings: dict[str, Any], tiny_stream: TaskStream) -> None:
+    with pytest.raises(ConfigError, match="tensorbored"):
+        fresh(tiny_settings, trackers=("tensorbored",)).learn(tiny_stream[0])
+
+
+# -- several processes -------------------------------------------------------------------------------------
+
+LAUNCHED = """
+import hashlib, os, sys
+from pathlib import Path
+import cfner.benchmark.run as run
+from cfner.cli.main import app
+
+original = run.run_stream
+
+def watched(*args, **kwargs):
+    result, tagger = original(*args, **kwargs)
+    digest = hashlib.sha256()
+    for key, value in sorted(tagger.model.network.state_dict().items()):
+        digest.update(key.encode() + value.numpy().tobytes())
+    state = tagger.accelerator.state
+    Path(os.environ["RANKS"], str(state.process_index)).write_text(f"{state.num_processes} {digest.hexdigest()}")
+    return result, tagger
+
+run.run_stream = watched
+app(sys.argv[1:])
+"""
+
+
+def test_two_processes_train_one_model(
+    tiny_settings: dict[str, Any], tiny_data: Path, tmp_path: Path
+) -> None:
+    script, ranks, out = tmp_path / "launched.py", tmp_path / "ranks", tmp_path / "out"
+    script.write_text(LAUNCHED)
+    ranks.mkdir()
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
+    launch += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    launch += ["--main_process_port", "0", str(script), "train", str(tiny_data), "--out", str(out)]
+    launch += ["--encoder", str(tiny_settings["encoder"]), "--first", "2", "--per-step", "2"]
+    launch += ["--min-mentions", "1", "--epochs", "2", "--batch-size", "7", "--json"]
+    import os
+
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANKS": str(ranks)}
+    done = subprocess.run(launch, capture_output=True, text=True, check=False, timeout=180, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    reports = [(ranks / str(rank)).read_text().split() for rank in (0, 1)]
+    assert [count for count, _ in reports] == ["2", "2"]
+    assert reports[0] == reports[1]  # the same weights in both
+    results = json.loads(done.stdout)  # printed by one of them only
+    assert len(results["steps"]) == 2
+    assert sorted(path.name for path in (out / "steps").iterdir()) == ["0001", "0002"]
+    assert ContinualTagger.load(out).types == ("animal", "city", "dish", "person")
