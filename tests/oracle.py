@@ -330,9 +330,7 @@ def extendner(batch: Batch, weight: float = 1.0, t_student: float = 2.0, t_teach
 def lucir(batch: Batch) -> float:
     weight = adaptive_weight(50.0, batch.old_types, batch.new_types)
     return (
-        ce_entities(batch)
-        + weight * feature_distance(batch.tokens)
-        + margin_ranking(batch.tokens, batch.new)
+        ce_entities(batch) + weight * feature_distance(batch.tokens) + margin_ranking(batch.tokens, batch.new)
     )
 
 

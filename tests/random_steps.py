@@ -147,7 +147,9 @@ def _golds(draw: np.random.Generator, shape: Shape, new: list[int]) -> np.ndarra
     return np.where(draw.random(shape.tokens) < 0.5, 0, draw.choice(new, shape.tokens))
 
 
-def _matches(tokens: list[oracle.Token], features: np.ndarray, kept: list[int], k: int) -> dict[int, list[int]]:
+def _matches(
+    tokens: list[oracle.Token], features: np.ndarray, kept: list[int], k: int
+) -> dict[int, list[int]]:
     entity = [i for i, token in enumerate(tokens) if token.gold != oracle.O]
     defined = [i for i, token in enumerate(tokens) if oracle.defined_other(token, kept)]
     found = {}
@@ -177,13 +179,22 @@ def _tensors(
         len(to_package),
     )
     gold_ids = torch.tensor(to_package[gold], dtype=torch.long)
-    kept_logits = torch.tensor(teacher[:, to_oracle[roles.kept.numpy()]]).reshape(shape.tokens, len(batch.kept))
+    kept_logits = torch.tensor(teacher[:, to_oracle[roles.kept.numpy()]]).reshape(
+        shape.tokens, len(batch.kept)
+    )
     tokens = [oracle.Token(int(gold[i]), (), teacher[i].tolist()) for i in range(shape.tokens)]
     defined = torch.tensor([oracle.defined_other(t, batch.kept) for t in tokens], dtype=torch.bool)
     confidence = torch.tensor([oracle.confidence(t, batch.kept) for t in tokens], dtype=torch.float64)
     pool = ((gold_ids != roles.other) | defined).nonzero()[:, 0]
     scores = TeacherScores(
-        kept_logits, defined, confidence, pool, torch.tensor(features)[pool], torch.tensor(features), None, None
+        kept_logits,
+        defined,
+        confidence,
+        pool,
+        torch.tensor(features)[pool],
+        torch.tensor(features),
+        None,
+        None,
     )
     table = match_pools(scores, gold_ids, roles, shape.k, shape.weights)
     index = torch.tensor(refs, dtype=torch.long)

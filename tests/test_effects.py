@@ -251,7 +251,8 @@ def test_an_effect_with_nothing_to_act_on_is_refused(keep: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [(0.5, 0.5), (0.4, 0.4, 0.1, 0.1, 0.0), (0.1, 0.2, 0.3, 0.4), (0.5, 0.3, 0.2, 0.1), (1.2, 0, 0, -0.2)]
+    "weights",
+    [(0.5, 0.5), (0.4, 0.4, 0.1, 0.1, 0.0), (0.1, 0.2, 0.3, 0.4), (0.5, 0.3, 0.2, 0.1), (1.2, 0, 0, -0.2)],
 )
 def test_impossible_weights_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match="non-increasing"):

@@ -115,9 +115,7 @@ def test_pod_spatial_counts_every_sequence_alone() -> None:
     both = torch.tensor([0, 0, 0, 1, 1, 1])
 
     def value(chosen: Tensor, rows: Tensor, sequences: int) -> Tensor:
-        return losses.pod_spatial(
-            *[losses.layer_sums((layer[chosen],), rows, sequences) for layer in layers]
-        )
+        return losses.pod_spatial(*[losses.layer_sums((layer[chosen],), rows, sequences) for layer in layers])
 
     one = torch.zeros(3, dtype=torch.long)
     apart = (value(torch.arange(3), one, 1) + value(torch.arange(3, 6), one, 1)) / 2

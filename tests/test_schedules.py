@@ -45,7 +45,8 @@ def test_m_of_1_means_delta_m_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delta_1", "delta_m", "m"), [(0.2, 0.8, 5), (1.5, 0.0, 5), (1.0, -0.1, 5), (1.0, 0.0, 0), (math.nan, 0, 3)]
+    ("delta_1", "delta_m", "m"),
+    [(0.2, 0.8, 5), (1.5, 0.0, 5), (1.0, -0.1, 5), (1.0, 0.0, 0), (math.nan, 0, 3)],
 )
 def test_impossible_curricula_are_refused(delta_1: float, delta_m: float, m: int) -> None:
     with pytest.raises(ConfigError):

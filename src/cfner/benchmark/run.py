@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
+from accelerate.utils import parse_flag_from_env
 
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
@@ -83,7 +84,8 @@ def run_stream(
     folder = ModelFolder(out) if out is not None else None
     matrix, tagger = StepMatrix(), None
     if folder is not None:
-        processes = PartialState()
+        # asked here, before there is an Accelerator, which would read the same variable
+        processes = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
         if processes.is_main_process:
             tagger, matrix = _open(folder, hashes, stream, config, resume, progress)
         processes.wait_for_everyone()

@@ -34,7 +34,7 @@ class TrainingConfig(BaseModel):
         5.0, ge=0, description="how often an unfinished step is kept, between epochs, in a run with a folder"
     )
     # how
-    batch_size: int = Field(16, ge=1, description="windows per batch and process")
+    batch_size: int = Field(8, ge=1, description="windows per batch and process")
     accumulation: int = Field(1, ge=1, description="batches per optimiser step")
     optimiser: Literal["adamw", "sgd"] = "adamw"
     lr_encoder: float = Field(1e-4, ge=0)

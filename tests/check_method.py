@@ -1,0 +1,172 @@
+"""What every registered method must pass, now and later: ``check_method(name, encoder, corpus)``.
+
+A new method that passes these learns, stays finite, lets every term move the student, survives a step
+without mentions, and does the same thing twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cfner.batches.loader import collate
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence, Span
+from cfner.stream.stream import Step, TaskStream
+from cfner.tagger import ContinualTagger
+from cfner.training.loop import TrainingState, _Step
+from cfner.training.preparation import PreparedStep
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A method with its settings, and something to learn."""
+
+    name: str
+    encoder: Path
+    stream: TaskStream
+    without: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def tagger(self, seed: int = 0, **settings: Any) -> ContinualTagger:
+        quick = {"epochs": 4, "batch_size": 8, "lr_encoder": 2e-3, "lr_head": 1e-2}
+        return ContinualTagger.from_pretrained(
+            str(self.encoder),
+            method=self.name,
+            without=self.without,
+            parameters=dict(self.parameters),
+            seed=seed,
+            **{**quick, **settings},
+        )
+
+    def step(self, number: int) -> Step:
+        """A step without dev data, so that training ends with its last epoch."""
+        return replace(self.stream[number], dev=())
+
+
+def check_method(
+    name: str,
+    encoder: Path,
+    corpus: Corpus,
+    *,
+    without: Collection[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise an AssertionError that says which promise the method breaks."""
+    stream = TaskStream.split(corpus, first=2, per_step=1, min_mentions=1)
+    subject = Subject(name, encoder, stream, tuple(without), parameters or {})
+    tagger = check_learns_two_steps(subject)
+    check_every_term_moves_the_student(subject, tagger)
+    check_same_seed_same_weights(subject, tagger)
+    check_empty_and_tiny_pools(subject)
+
+
+def check_learns_two_steps(subject: Subject) -> ContinualTagger:
+    tagger = subject.tagger()
+    for number in range(2):
+        state = tagger.learn(subject.step(number))
+        assert tagger.types == subject.stream[number].types_so_far
+        assert_finite(tagger, state)
+        first, last = (_total(tagger, state.history[epoch]) for epoch in (0, -1))
+        assert last < first, f"the loss of step {number + 1} rose from {first} to {last}"
+    sentence = subject.stream.test[0]
+    found = tagger.predict(sentence)
+    assert all(0 <= span.start < span.end <= len(sentence) for span in found.spans)
+    assert {span.type for span in found.spans} <= set(tagger.types)
+    return tagger
+
+
+def check_every_term_moves_the_student(subject: Subject, tagger: ContinualTagger) -> None:
+    """Over the whole slice, in the last epoch (when the curriculum has opened): each term by itself."""
+    prepared = prepared_step(tagger)
+    network = tagger.model.network.train()
+    body = {name: weight for name, weight in network.body.named_parameters() if weight.requires_grad}
+    step = _Step(network, network, prepared, tagger.method, tagger.config)
+    batch = collate(prepared.data.text, range(prepared.data.text.windows))
+    losses, _ = step.losses(batch, tagger.config.epochs)
+    weights = {term.name: term.weight for term in prepared.objective.terms}
+    assert set(losses) == set(weights)
+    for term, loss in losses.items():
+        assert loss.shape == (), f"{term} is not a scalar"
+        assert weights[term] > 0, f"{term} weighs nothing"
+        assert loss.requires_grad, f"{term} is computed without gradient"
+        gradients = torch.autograd.grad(loss, list(body.values()), retain_graph=True, allow_unused=True)
+        moved = [n for n, g in zip(body, gradients, strict=True) if g is not None and bool(g.abs().sum() > 0)]
+        assert moved, f"{term} moves no parameter of the encoder"
+        assert any("layer.0." in name for name in moved), f"{term} does not reach the first layer"
+        assert all(g is None or bool(torch.isfinite(g).all()) for g in gradients), f"{term}: gradient"
+    network.eval()
+
+
+def check_same_seed_same_weights(subject: Subject, trained: ContinualTagger) -> None:
+    """To the last bit, whatever was drawn at random before; and another seed gives something else."""
+    torch.rand(7)
+    again = subject.tagger()
+    for number in range(2):
+        again.learn(subject.step(number))
+    for key, value in weights_of(trained).items():
+        assert torch.equal(value, weights_of(again)[key]), f"{key} differs between two runs of one seed"
+    other = subject.tagger(seed=1)
+    other.learn(subject.step(0))
+    first = subject.tagger()
+    first.learn(subject.step(0))
+    assert any(not torch.equal(value, weights_of(other)[key]) for key, value in weights_of(first).items())
+
+
+def check_empty_and_tiny_pools(subject: Subject) -> None:
+    """A step without any mention, where the teacher sees none either; then one with a single E token."""
+    tagger = subject.tagger(epochs=2)
+    tagger.learn(subject.step(0))
+    speak_of_nothing(tagger)
+    bare = tuple(sentence for sentence in subject.stream[1].train if not sentence.spans)
+    bare = tuple(s for s in bare if not tagger.predict(s).spans)
+    assert bare, "the corpus needs sentences without mentions"
+    nothing = replace(subject.step(1), train=bare, _slices=(subject.stream.slices[0], bare), _dev=())
+    assert_finite(tagger, tagger.learn(nothing))
+    prepared = prepared_step(tagger)
+    if prepared.teacher is not None:
+        assert len(prepared.teacher.pool) == 0
+        assert prepared.bank is None or len(prepared.bank.table.refs) == 0
+    type_ = subject.stream[2].types[0]
+    lonely = (Sentence(("ada", "went", "today"), (Span(0, 1, type_),)),)
+    alone = replace(subject.step(2), train=lonely, _slices=(*subject.stream.slices[:2], lonely), _dev=())
+    assert_finite(tagger, tagger.learn(alone))
+    assert tagger.types == subject.stream[2].types_so_far
+    prepared = prepared_step(tagger)
+    if prepared.bank is not None:
+        table = prepared.bank.table
+        assert int(table.row_of_ref[0]) >= 0  # "ada"
+        assert float(table.anchor_weights[table.row_of_ref[0]]) == 1.0
+
+
+def speak_of_nothing(tagger: ContinualTagger) -> None:
+    """Turn all rows but O's away from what O's row points at, so that the teacher predicts O."""
+    weight = tagger.model.network.head.weight
+    with torch.no_grad():
+        weight[1:] = -weight[0]
+
+
+def prepared_step(tagger: ContinualTagger) -> PreparedStep:
+    assert tagger.prepared is not None
+    return tagger.prepared
+
+
+def weights_of(tagger: ContinualTagger) -> dict[str, Tensor]:
+    return tagger.model.network.state_dict()
+
+
+def assert_finite(tagger: ContinualTagger, state: TrainingState) -> None:
+    for key, value in weights_of(tagger).items():
+        assert torch.isfinite(value).all(), f"{key} is not finite"
+    for figures in state.history:
+        assert all(math.isfinite(value) for value in figures.values()), f"not finite: {figures}"
+
+
+def _total(tagger: ContinualTagger, figures: Mapping[str, float]) -> float:
+    return sum(term.weight * figures[term.name] for term in prepared_step(tagger).objective.terms)
