@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import string
@@ -11,6 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence, Span
+from cfner.stream.stream import TaskStream
+
 # the same examples in every run; more of them with --hypothesis-profile=default
 settings.register_profile("cfner", deadline=None, derandomize=True, database=None)
 settings.load_profile("cfner")
@@ -19,10 +24,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # one thread per worker; set before torch is imported, so that tests without torch need not import it
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-from cfner.corpus.corpus import Corpus
-from cfner.corpus.sentence import Sentence, Span
-from cfner.stream.stream import TaskStream
 
 WHOLE_WORDS = ["the", "in", "of", "saw", "and", "with", "went", "to", "today", "a"]
 VALUES = {
@@ -83,6 +84,9 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         torch.manual_seed(0)
         BertForTokenClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    # training collects garbage after each step: spare it the million objects of the libraries imported by now
+    gc.collect()
+    gc.freeze()
     return folder
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 Vector = Sequence[float]
-O = 0
+OTHER = 0  # the label O
 
 
 @dataclass
@@ -181,7 +181,7 @@ def teacher_distribution(token: Token, kept: list[int], t_teacher: float, hard: 
 
 def defined_other(token: Token, kept: list[int]) -> bool:
     """An O token that the teacher takes for a mention of an old type."""
-    return token.gold == O and kept[argmax([token.teacher[label] for label in kept])] != O
+    return token.gold == OTHER and kept[argmax([token.teacher[label] for label in kept])] != OTHER
 
 
 def confidence(token: Token, kept: list[int]) -> float:
@@ -200,7 +200,7 @@ def effect_o(
 ) -> float:
     losses = []
     for token in tokens:
-        if token.gold != O:
+        if token.gold != OTHER:
             continue
         s = softmax(token.student, t_student)  # over all labels, and never renormalised
         if defined_other(token, kept) and confidence(token, kept) > delta:
@@ -235,7 +235,7 @@ def distillation(
 ) -> float:
     losses = []
     for token in tokens:
-        if token.gold != O:
+        if token.gold != OTHER:
             continue
         s = softmax(token.student, t_student)
         loss = 0.0
@@ -253,9 +253,9 @@ def feature_distance(tokens: list[Token]) -> float:
 def margin_ranking(tokens: list[Token], new: list[int], margin: float = 0.5) -> float:
     losses = []
     for token in tokens:
-        if token.gold == O:
+        if token.gold == OTHER:
             rival = max(token.cosines[label] for label in new)
-            losses.append(max(0.0, margin - token.cosines[O] + rival))
+            losses.append(max(0.0, margin - token.cosines[OTHER] + rival))
     return mean(losses)
 
 
@@ -302,7 +302,7 @@ class Batch:
 
     @property
     def entities(self) -> list[Token]:
-        return [token for token in self.tokens if token.gold != O]
+        return [token for token in self.tokens if token.gold != OTHER]
 
 
 def ce_all(batch: Batch) -> float:
@@ -319,7 +319,7 @@ def self_training(batch: Batch) -> float:
     golds = []
     for token in batch.tokens:
         guess = batch.kept[argmax([token.teacher[label] for label in batch.kept])]
-        golds.append(guess if token.gold == O else token.gold)
+        golds.append(guess if token.gold == OTHER else token.gold)
     return cross_entropy([token.student for token in batch.tokens], golds)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import oracle
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+import oracle
 from cfner.methods import StepFacts, create
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
@@ -150,7 +150,7 @@ def _golds(draw: np.random.Generator, shape: Shape, new: list[int]) -> np.ndarra
 def _matches(
     tokens: list[oracle.Token], features: np.ndarray, kept: list[int], k: int
 ) -> dict[int, list[int]]:
-    entity = [i for i, token in enumerate(tokens) if token.gold != oracle.O]
+    entity = [i for i, token in enumerate(tokens) if token.gold != oracle.OTHER]
     defined = [i for i, token in enumerate(tokens) if oracle.defined_other(token, kept)]
     found = {}
     for pool in (entity, defined):

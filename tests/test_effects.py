@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_steps import RandomStep, Shape, random_step, shapes
 
+import oracle
 from cfner.errors import ConfigError, TrainingError
 from cfner.methods import create, method_names
 from cfner.objective.effects import MatchedPredictions, matching_of, with_causal_effect
 from cfner.objective.library import ClassifyAll, ClassifyEntities, Distil, KeepFeatures
 from cfner.objective.schedules import Curriculum
 from cfner.objective.terms import Objective
+from random_steps import RandomStep, Shape, random_step, shapes
 
 CLOSE = {"rel": 1e-6, "abs": 1e-6}
 quick = settings(deadline=None, max_examples=40)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import oracle
 from cfner.objective import losses
 
 seeds = st.integers(0, 2**32 - 1)
@@ -39,11 +39,9 @@ def test_distillation(seed: int, n: int, kept: int, new: int, temperature: float
     draw = np.random.default_rng(seed)
     student, teacher = numbers(draw, n, kept + new, spread=2), numbers(draw, n, kept, spread=2)
     log_probs = (student / temperature).log_softmax(1)[:, :kept]
-    if hard:
-        target = torch.nn.functional.one_hot(teacher.argmax(1), kept).double()
-    else:
-        target = teacher.softmax(1)
-    tokens = [oracle.Token(oracle.O, student[i].tolist(), teacher[i].tolist()) for i in range(n)]
+    one_hot = torch.nn.functional.one_hot(teacher.argmax(1), kept).double()
+    target = one_hot if hard else teacher.softmax(1)
+    tokens = [oracle.Token(oracle.OTHER, student[i].tolist(), teacher[i].tolist()) for i in range(n)]
     expected = oracle.distillation(tokens, list(range(kept)), temperature, 1.0, hard)
     assert float(losses.distillation(log_probs, target)) == pytest.approx(expected, **TIGHT)
 
@@ -74,7 +72,7 @@ def test_feature_distance(seed: int, n: int, width: int) -> None:
 def test_margin_ranking(seed: int, n: int, new: int, margin: float) -> None:
     draw = np.random.default_rng(seed)
     cosines = torch.tensor(draw.uniform(-1, 1, (n, 1 + new)))
-    tokens = [oracle.Token(oracle.O, (), cosines=row.tolist()) for row in cosines]
+    tokens = [oracle.Token(oracle.OTHER, (), cosines=row.tolist()) for row in cosines]
     expected = oracle.margin_ranking(tokens, list(range(1, 1 + new)), margin)
     assert float(losses.margin_ranking(cosines[:, 0], cosines[:, 1:], margin)) == pytest.approx(
         expected, **TIGHT

@@ -6,7 +6,6 @@ import weakref
 from typing import Any
 
 import numpy as np
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import oracle
 from cfner.errors import ConfigError
 from cfner.objective import matching
 from cfner.objective.matching import (
@@ -34,7 +34,7 @@ def random_features(seed: int, n: int, width: int) -> Tensor:
 
 
 def assert_nearest(features: Tensor, indices: Tensor, cosines: Tensor, k: int) -> None:
-    """Correct whatever the order among equals: each neighbour is another token, none twice, none nearer left out."""
+    """Correct whatever the order among equals: other tokens, none twice, none nearer left out."""
     n = len(features)
     unit = np.array(features, dtype=np.float64)
     unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -115,7 +115,7 @@ def test_a_pool_beyond_5000_tokens_is_searched_whole(
 @given(st.integers(0, 2**32 - 1), st.integers(2, 20), st.integers(1, 4), st.integers(1, 5))
 @quick
 def test_duplicates(seed: int, n: int, k: int, block: int) -> None:
-    """The same word in the same context, again and again: the copies are neighbours, a token is not its own."""
+    """The same word in the same context, again and again: copies are neighbours, a token not its own."""
     draw = np.random.default_rng(seed)
     features = torch.tensor(draw.normal(0, 1, (3, 4))[draw.integers(0, 3, n)])
     with pytest.MonkeyPatch.context() as patch:

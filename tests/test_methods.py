@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import oracle
 import pytest
 import torch
-from check_method import Subject, check_method, prepared_step, weights_of
 from torch import Tensor
 
+import oracle
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
@@ -27,6 +26,7 @@ from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
 from cfner.training.loop import _Step
 from cfner.training.preparation import PreparedStep
+from check_method import Subject, check_method, prepared_step, weights_of
 
 ABLATIONS = [
     ("adaptive_weight",),
@@ -222,7 +222,7 @@ def test_the_teacher_is_the_oracles(stream: TaskStream, tiny_encoder: Path) -> N
         token = oracle.Token(int(gold[ref]), (), scores[ref])
         assert bool(teacher.defined_other[ref]) == oracle.defined_other(token, kept)
         assert float(teacher.confidence[ref]) == pytest.approx(oracle.confidence(token, kept), abs=1e-5)
-        pool += [ref] if token.gold != oracle.O or oracle.defined_other(token, kept) else []
+        pool += [ref] if token.gold != oracle.OTHER or oracle.defined_other(token, kept) else []
     assert teacher.pool.tolist() == pool
     assert 0 < int(teacher.defined_other.sum()) < int((gold == 0).sum())
 
@@ -324,7 +324,7 @@ def test_matching_and_training_see_the_same_scores(tagger: ContinualTagger) -> N
 
 
 def test_the_distilled_label_is_soft(tagger: ContinualTagger) -> None:
-    """Fault: "the teacher's label of defined-other tokens is made one-hot". Hard only where it is the method."""
+    """Fault: "the teacher's label of defined-other tokens is made one-hot". self-training+cf wants that."""
     for name in method_names():
         objective = create(name).objective(_facts(prepared_step(tagger)))
         hard = [term.hard for term in objective.terms if isinstance(term, Distil)]
@@ -333,7 +333,7 @@ def test_the_distilled_label_is_soft(tagger: ContinualTagger) -> None:
 
 @pytest.mark.parametrize("preset", [None, *PRESETS])
 def test_the_curriculum_is_on_in_every_configuration(tagger: ContinualTagger, preset: str | None) -> None:
-    """Fault: "curriculum is off in every shipped configuration". From 1 in the first epoch to 0 in the last."""
+    """Fault: "curriculum is off in every shipped configuration". It falls from 1 to 0 over the epochs."""
     config = TrainingConfig.build({}, preset=preset)
     method = create(config.method, config.parameters, config.without)
     facts = replace(_facts(prepared_step(tagger)), epochs=config.epochs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
-import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracle
 from cfner.errors import ConfigError
 from cfner.objective.schedules import Curriculum, adaptive_weight
 
@@ -30,7 +31,7 @@ def test_threshold_falls_from_delta_1_to_delta_m_and_stays(a: float, b: float, m
     curriculum = Curriculum(max(a, b), min(a, b), m)
     values = [curriculum.threshold(epoch) for epoch in range(1, m + 5)]
     assert values[0] == curriculum.delta_1
-    assert all(earlier >= later - 1e-15 for earlier, later in zip(values, values[1:], strict=False))
+    assert all(earlier >= later - 1e-15 for earlier, later in itertools.pairwise(values))
     assert all(value == curriculum.delta_m for value in values[m - 1 :])
 
 

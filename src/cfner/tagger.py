@@ -29,6 +29,7 @@ from cfner.training.config import TrainingConfig
 from cfner.training.loop import train
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
+from cfner.training.randomness import derived_seed
 from cfner.training.selection import dev_f1
 from cfner.training.state import TrainingState
 
@@ -127,7 +128,7 @@ class ContinualTagger:
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         progress = progress or Silent()
-        seed = self.config.seed * 100_003 + step.index
+        seed = derived_seed(self.config.seed, step.index)
         set_seed(seed)
         first = not self.types
         labels = self.model.labels.grown(step.types)

@@ -17,7 +17,7 @@ from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.model.store import ModelFolder
 from cfner.stream.manifest import settings_hash
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED
 from cfner.training.config import TrainingConfig
@@ -79,6 +79,7 @@ def run_stream(
     progress: Progress | None = None,
 ) -> tuple[RunResult, ContinualTagger]:
     """Learn every step in order. With ``out`` each finished step is saved there before the next begins."""
+    _check_test_data(stream)
     progress = progress or Silent()
     hashes = {"stream": stream.manifest()["hash"], "config": _config_hash(config)}
     folder = ModelFolder(out) if out is not None else None
@@ -95,7 +96,7 @@ def run_stream(
     started = time.perf_counter()
     for step in stream.steps[len(matrix.steps) :]:
         tagger.learn(step, progress, unfinished=folder.path if folder is not None else None)
-        matrix = matrix.with_step(_score(tagger, stream, step))
+        matrix = matrix.with_step(tagger.evaluate(stream.test_up_to(step)))
         if folder is not None and tagger.accelerator.is_main_process:
             tagger.save(folder.path)
             (folder.path / UNFINISHED).unlink(missing_ok=True)
@@ -107,14 +108,12 @@ def run_stream(
     return result, tagger
 
 
-def _score(tagger: ContinualTagger, stream: TaskStream, step: Step) -> Scores:
-    test = stream.test_up_to(step)
-    if not test:
+def _check_test_data(stream: TaskStream) -> None:
+    if not stream.test:
         raise ConfigError(
             f"'{stream.corpus_name}' has no test sentences, so no step can be scored.",
             remedy="Give a folder with a test file, or make one with 'cfner data split'.",
         )
-    return tagger.evaluate(test)
 
 
 def _open(
@@ -144,9 +143,9 @@ def _open(
             where=str(folder.path),
             remedy="Continue it with --resume, or choose another folder with --out.",
         )
-    saved = json.loads(record.read_text(encoding="utf-8"))
+    saved = _saved_hashes(record)
     for part, meaning in (("stream", "data or its division into steps"), ("config", "settings")):
-        if saved["hashes"][part] != hashes[part]:
+        if saved.get(part) != hashes[part]:
             raise ModelError(
                 f"The run in this folder has other {meaning}.",
                 where=str(folder.path),
@@ -162,6 +161,17 @@ def _open(
     if folder.current_name() != names[-1]:
         folder.point_to(names[-1])  # stopped between the step's rename and the pointer's
     return ContinualTagger.load(folder.path, **config.model_dump()), matrix
+
+
+def _saved_hashes(record: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(record.read_text(encoding="utf-8"))["hashes"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"The record of the run is damaged: {error!r}.",
+            where=str(record),
+            remedy="Restore it from a copy, or choose another folder with --out.",
+        ) from error
 
 
 def _config_hash(config: TrainingConfig) -> str:

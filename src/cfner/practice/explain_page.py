@@ -156,7 +156,7 @@ def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
             f"<span>{epoch.epoch}</span><small>δ {epoch.threshold:.2f}</small></li>"
         )
     known = (
-        "; the dark part has the teacher's label right" if s.epochs[0].right is not None else ""
+        "; the solid part has the teacher's label right" if s.epochs[0].right is not None else ""
     )  # outside a stream nobody knows
     return (
         f"<figure><ol class='epochs'>{''.join(bars)}</ol>"
@@ -199,13 +199,14 @@ def _card(token: TokenExplanation) -> str:
         f"<article id='t{token.position}' class='card {_kind(token)}'><h3>{_word(token.word)}"
         f"<span class='badge'>{_text(token.path)}</span></h3>"
         f"<p class='said'>labelled <b>{_word(token.label)}</b>{truth} · teacher says "
-        f"<b>{_word(token.teacher_label)}</b> at {token.confidence:.2f}{when}</p>"
+        f"<b>{_word(token.teacher_label)}</b> at {token.confidence:.2f}{when} · loss: {_losses(token)}</p>"
         f"<div class='dists'>{_bars('teacher', token.teacher, 'old')}"
         f"{_bars('student alone', token.student, 'own')}{third}</div>"
         f"<table><thead><tr><th>distance</th><th>weight</th><th>matched token, in its sentence</th>"
-        f"<th>labelled</th><th>the student says</th></tr></thead><tbody>"
+        f"<th>labelled</th><th>student</th></tr></thead><tbody>"
         f"<tr class='anchor'><td>0</td><td>{token.anchor_weight:.2f}</td><td>the anchor itself</td>"
-        f"<td>{_word(token.label)}</td><td>{_best(token.student)}</td></tr>{rows}</tbody></table></article>"
+        f"<td class='label'>{_word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
+        f"{rows}</tbody></table></article>"
     )
 
 
@@ -221,7 +222,8 @@ def _match(match: Match) -> str:
         f"<td>{match.weight:.2f}</td>"
         f"<td class='context'>{left}{before} <mark>{_word(match.word)}</mark> {after}{right}"
         f"<small>sentence {match.sentence}</small></td>"
-        f"<td>{_word(match.label)}{truth}</td><td>{_best(match.student)}</td></tr>"
+        f"<td class='label'>{_word(match.label)}{truth}</td>"
+        f"<td class='label'>{_best(match.student)}</td></tr>"
     )
 
 
@@ -254,11 +256,10 @@ def _others(e: Explanation) -> str:
         )
         hidden = token.truth not in (None, token.label)
         truth = f"<small>in truth {_word(token.truth)}</small>" if hidden and token.truth else ""
-        losses = ", ".join(_loss_value(loss.shown, loss.value) for loss in token.losses) or "none"
         rows.append(
             f"<tr id='r{token.position}'><td><b>{_word(token.word)}</b></td>"
             f"<td>{_word(token.label)}{truth}{trained}</td><td>{_best(token.teacher)}</td>"
-            f"<td>{_best(token.student)}</td><td>{losses}</td></tr>"
+            f"<td>{_best(token.student)}</td><td>{_losses(token)}</td></tr>"
         )
     if not rows:
         return ""
@@ -269,9 +270,13 @@ def _others(e: Explanation) -> str:
     )
 
 
-def _loss_value(shown: str, value: float | None) -> str:
-    figure = "" if value is None else f" <span class='num'>{value:.3f}</span>"
-    return f"{_text(shown)}{figure}"
+def _losses(token: TokenExplanation) -> str:
+    """Each loss with its value for this token alone."""
+    shown = []
+    for loss in token.losses:
+        figure = "" if loss.value is None else f" <span class='num'>{loss.value:.3f}</span>"
+        shown.append(f"{_text(loss.shown)}{figure}")
+    return ", ".join(shown) or "none"
 
 
 def _objective(e: Explanation) -> str:

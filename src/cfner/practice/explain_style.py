@@ -34,6 +34,7 @@ h2 span { color: var(--soft); font-weight: 400; font-size: .9rem; margin-left: .
   padding: 1.1rem 1.2rem; line-height: 2.5; margin: 0; }
 .tok { text-decoration: none; color: inherit; padding: .18rem .4rem; border-radius: .4rem;
   white-space: nowrap; }
+.tok.plain { padding: .18rem .08rem; }
 .tok:hover, .tok:focus-visible { outline: 2px solid currentColor; }
 .tok small { font-size: .68rem; margin-left: .35rem; opacity: .85; font-weight: 600; }
 .tok.e, .dot.e, .e .badge { background: var(--e-tint); color: var(--e); }
@@ -96,7 +97,8 @@ td:nth-child(-n+2) { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .far { display: inline-block; width: 3.2rem; height: .45rem; background: var(--track); border-radius: .3rem;
   margin-right: .5rem; vertical-align: .08rem; overflow: hidden; }
 .far i { display: block; height: 100%; background: var(--plain); }
-.context { overflow-wrap: anywhere; }
+.context { overflow-wrap: anywhere; width: 100%; }
+.label { white-space: nowrap; }
 mark { font-weight: 700; color: inherit; border-radius: .3rem; padding: .05rem .3rem;
   background: var(--plain-tint); }
 .e mark { background: var(--e-tint); color: var(--e); }
@@ -104,6 +106,7 @@ mark { font-weight: 700; color: inherit; border-radius: .3rem; padding: .05rem .
 .wait mark { background: var(--wait-tint); color: var(--wait); }
 code { font-size: .8rem; overflow-wrap: anywhere; color: var(--soft); }
 @media (max-width: 40rem) {
+  .label { white-space: normal; }
   th:nth-child(2), td:nth-child(2) { display: none; }
   section > table th:nth-child(2), section > table td:nth-child(2) { display: table-cell; }
 }

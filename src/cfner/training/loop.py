@@ -26,6 +26,7 @@ from cfner.training.config import TrainingConfig
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
+from cfner.training.randomness import derived_seed
 from cfner.training.state import TrainingState
 
 
@@ -104,9 +105,7 @@ def train(
                 checkpoint.write(network, optimiser, schedule, bank, state)
             accelerator.wait_for_everyone()
     progress.end()
-    # outside training the network computes in full precision, as it will when it is loaded
-    accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-    accelerator.free_memory()
+    _release(accelerator, model, network)
     if state.best_epoch != state.epoch:
         network.load_state_dict(state.best_weights)
     state.best_weights = {}
@@ -175,9 +174,20 @@ class _Step:
 
 def _begin_epoch(epoch: int, seed: int, loader: Any, order: LengthBuckets) -> None:
     """Randomness depends on seed and epoch alone, so an interrupted step goes on exactly where it was."""
-    set_seed(seed * 1000 + epoch)
+    set_seed(derived_seed(seed, epoch))
     loader.set_epoch(epoch)  # accelerate's own count, which it would otherwise start at 0 in a resumed step
     order.set_epoch(epoch)
+
+
+def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
+    """Take off what accelerate put around the network.
+
+    Outside training it computes in full precision, as it will when it is loaded, and the next step has it
+    prepared anew.
+    """
+    accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+    vars(network).pop("_is_accelerate_prepared", None)
+    accelerator.free_memory()
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:

@@ -1,0 +1,301 @@
+"""The commands, as a user types them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cfner.cli.main import main
+from cfner.errors import CfnerError
+from cfner.methods import method_names
+from cfner.tagger import ContinualTagger
+
+
+@dataclass
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+Cfner = Callable[..., Said]
+
+
+@pytest.fixture
+def cfner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cfner:
+    """Run a command in this process, through the same entry point as the installed script."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("CFNER_DEBUG", "")
+
+    def run(*words: object, stdin: bytes = b"") -> Said:
+        monkeypatch.setattr(sys, "argv", ["cfner", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            main()
+            code = 0
+        except SystemExit as done:
+            code = int(done.code or 0)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def train_words(tiny_data: Path, tiny_encoder: Path) -> list[object]:
+    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 1 --batch-size 8 --lr-encoder 0.003"
+    return ["train", tiny_data, "--encoder", tiny_encoder, *flags.split()]
+
+
+# -- help --------------------------------------------------------------------------------------------------
+
+
+def test_help_comes_at_once() -> None:
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "cfner.cli.main", "--help"], capture_output=True, text=True, check=True
+    )
+    if os.getloadavg()[0] < 2 * (os.cpu_count() or 1):  # a busy machine says nothing about us
+        assert time.perf_counter() - started < 1.5
+    for command in ("data", "demo", "train", "evaluate", "predict", "methods", "encoders"):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["data", "data describe", "data convert", "data split", "demo", "train", "evaluate", "predict"],
+)
+def test_every_command_has_help(command: str, cfner: Cfner) -> None:
+    said = cfner(*command.split(), "--help")
+    assert said.code == 0
+    assert "Usage" in said.out
+
+
+def test_version(cfner: Cfner) -> None:
+    import cfner as package
+
+    assert cfner("--version").out.strip() == f"cfner {package.__version__}"
+
+
+# -- lists -------------------------------------------------------------------------------------------------
+
+
+def test_methods_lists_all_of_them(cfner: Cfner) -> None:
+    said = cfner("methods")
+    assert said.code == 0
+    assert all(name in said.out for name in method_names())
+    listed = json.loads(cfner("methods", "--json").out)
+    assert [method["name"] for method in listed] == method_names()
+    assert all(method["summary"] and method["good_for"] for method in listed)
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_one_method_is_shown_with_its_parameters(name: str, cfner: Cfner) -> None:
+    (facts,) = json.loads(cfner("methods", name, "--json").out)
+    said = cfner("methods", name)
+    assert said.code == 0
+    assert all(parameter in said.out for parameter in facts["parameters"])
+
+
+def test_encoders_names_the_one_that_needs_no_hub(cfner: Cfner) -> None:
+    listed = json.loads(cfner("encoders", "--json").out)
+    assert {"minilm", "bert-base-cased"} <= {encoder["name"] for encoder in listed}
+    assert "minilm" in cfner("encoders").out
+
+
+# -- train -------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    said = cfner(*train_words, "--out", tmp_path / "out", "--dry-run")
+    assert said.code == 0
+    assert "animal, city" in said.out and "Nothing was trained" in said.out
+    plan = json.loads(cfner(*train_words, "--out", tmp_path / "out", "--dry-run", "--json").out)
+    assert plan["config"]["epochs"] == 1
+    assert plan["manifest"]["hash"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_train_prints_results_and_saves_every_step(
+    cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    said = cfner(*train_words, "--out", out, "--json")
+    assert (said.code, said.err) == (0, "")
+    results = json.loads(said.out)
+    assert results["method"] == "cfner"
+    assert json.loads((out / "results.json").read_text())["runs"][0]["steps"] == results["steps"]
+    assert ContinualTagger.load(out).types == ("animal", "city", "dish", "person")
+    again = cfner(*train_words, "--out", out)
+    assert again.code == 2 and "--resume" in again.err
+    resumed = cfner(*train_words, "--out", out, "--resume")
+    assert resumed.code == 0
+    assert "animal" in resumed.out and "Mean over steps" in resumed.out
+
+
+def test_train_takes_parts_away_and_settings_of_all_kinds(
+    cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    (tmp_path / "settings.toml").write_text("epochs = 9\nbatch_size = 3\nwarmup = 0.5\n")
+    words = [*train_words, "--out", tmp_path / "out", "--config", tmp_path / "settings.toml", "--dry-run"]
+    words += ["--json", "--without", "effect_e", "--without", "curriculum", "--k", "5"]
+    words += ["--set", "clip=null", "--set", "m=2", "--set", "head=linear"]
+    config = json.loads(cfner(*words).out)["config"]
+    assert (config["epochs"], config["batch_size"], config["warmup"]) == (1, 8, 0.5)  # flags beat the file
+    assert config["without"] == ["effect_e", "curriculum"]
+    assert config["parameters"] == {"k": 5, "m": 2}
+    assert (config["clip"], config["head"]) == (None, "linear")
+
+
+def test_every_takes_each_nth_sentence(cfner: Cfner, train_words: list[object], tmp_path: Path) -> None:
+    def sentences(*more: str) -> int:
+        plan = json.loads(cfner(*train_words, "--out", tmp_path / "o", "--dry-run", "--json", *more).out)
+        return sum(part["sentences"] for part in plan["manifest"]["steps"])
+
+    assert sentences() == 60
+    assert sentences("--every", "3") == 20
+
+
+# -- evaluate ----------------------------------------------------------------------------------------------
+
+
+def test_evaluate_a_folder_or_a_file(cfner: Cfner, two_steps: Path, tiny_data: Path) -> None:
+    folder = json.loads(cfner("evaluate", two_steps, tiny_data, "--json").out)
+    file = json.loads(cfner("evaluate", two_steps, tiny_data / "test.txt", "--json").out)
+    assert folder == file
+    assert folder["types"] == ["animal", "city", "dish", "person"]
+    assert folder["unknown_types"] == []
+    assert "micro" in cfner("evaluate", two_steps, tiny_data).out
+
+
+def test_types_that_a_step_does_not_know_are_set_aside_and_counted(
+    cfner: Cfner, two_steps: Path, tiny_data: Path
+) -> None:
+    said = json.loads(cfner("evaluate", two_steps, tiny_data, "--step", "1", "--json").out)
+    assert said["types"] == ["animal", "city"]
+    assert said["unknown_types"] == ["dish", "person"]
+    assert said["mentions_set_aside"] > 0
+
+
+# -- predict -----------------------------------------------------------------------------------------------
+
+TEXT = "today ada saw the badger in new york"
+
+
+def entities(line: str) -> list[tuple[str, str]]:
+    found = json.loads(line)
+    assert all(found["text"][e["start"] : e["end"]] == e["text"] for e in found["entities"])
+    return [(e["type"], e["text"]) for e in found["entities"]]
+
+
+def test_predict_says_the_same_of_a_text_a_file_and_standard_input(
+    cfner: Cfner, two_steps: Path, tmp_path: Path
+) -> None:
+    lines = [TEXT, "", "the heron of oslo", TEXT * 9]
+    (tmp_path / "texts.txt").write_text("\ufeff" + "\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
+    raw = "\n".join(lines).encode()
+    ways = [
+        cfner("predict", two_steps, *lines, "--json"),
+        cfner("predict", two_steps, "--file", tmp_path / "texts.txt", "--as", "jsonl"),
+        cfner("predict", two_steps, stdin=raw),
+        cfner("predict", two_steps, "-", stdin=raw),
+    ]
+    assert [way.code for way in ways] == [0, 0, 0, 0]
+    assert len({way.out for way in ways}) == 1
+    assert [json.loads(line)["text"] for line in ways[0].out.splitlines()] == lines
+    expected = [(e.type, e.text) for e in ContinualTagger.load(two_steps).predict(TEXT).entities]
+    assert entities(ways[0].out.splitlines()[0]) == expected != []
+
+
+def test_predict_as_a_table(cfner: Cfner, two_steps: Path) -> None:
+    said = cfner("predict", two_steps, TEXT, "--as", "table")
+    assert TEXT in said.out
+    for entity in ContinualTagger.load(two_steps).predict(TEXT).entities:
+        assert entity.type in said.out and f"{entity.start}-{entity.end}" in said.out
+
+
+def test_predict_in_colour(cfner: Cfner, two_steps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = cfner("predict", two_steps, TEXT, "--as", "colour").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    bright = cfner("predict", two_steps, TEXT, "--as", "colour").out
+    first = ContinualTagger.load(two_steps).predict(TEXT).entities[0]
+    assert f"{first.text}[{first.type}]" in plain
+    assert "\x1b[" not in plain and "\x1b[" in bright
+
+
+def test_control_characters_in_a_text_do_not_reach_the_terminal(cfner: Cfner, two_steps: Path) -> None:
+    for style in ("table", "colour"):
+        assert "\x1b" not in cfner("predict", two_steps, f"ada \x1b[31m {TEXT}", "--as", style).out
+
+
+def test_predict_with_an_earlier_step(cfner: Cfner, two_steps: Path) -> None:
+    said = cfner("predict", two_steps, TEXT, "--step", "1")
+    assert {type_ for type_, _ in entities(said.out)} <= {"animal", "city"}
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[str, list[Any]]:
+    learn: list[Any] = ["train", data, "--out", empty / "o", "--encoder", encoder, "--min-mentions", "1"]
+    return {
+        "no such file or folder": ["train", empty / "nothing", "--out", empty / "o"],
+        "Did you mean 'finetune'": [*learn, "--method", "finetuen"],
+        "Did you mean 'curriculum'": [*learn, "--without", "curiculum"],
+        "Did you mean 'lambda_base'": [*learn, "--set", "lamda_base=1"],
+        "Write --set NAME=VALUE": [*learn, "--set", "epochs"],
+        "precision": [*learn, "--precision", "fp8"],
+        "Lower min_mentions": [*learn, "--min-mentions", "5000"],
+        "Did you mean 'greedy'": [*learn, "--sampling", "gredy"],
+        "There is no encoder folder": [*learn, "--encoder", "./nothing/here"],
+        "There is no model here": ["predict", empty, "text"],
+        "There is no step '0009'": ["predict", model, "text", "--step", "9"],
+        "Did you mean 'table'": ["predict", model, "text", "--as", "tabel"],
+        "Give one of them": ["predict", model, "text", "--file", data / "test.txt"],
+        "nothing.txt": ["predict", model, "--file", empty / "nothing.txt"],
+        "Did you mean 'podnet'": ["methods", "podnett"],
+        "where/is/it": ["evaluate", model, "where/is/it"],
+        "There is no model here.": ["evaluate", empty, data],
+    }
+
+
+@pytest.mark.parametrize("expected", bad_commands(Path(), Path(), Path(), Path()))
+def test_an_error_is_one_paragraph_with_exit_code_2(
+    expected: str, cfner: Cfner, two_steps: Path, tiny_data: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    said = cfner(*bad_commands(two_steps, tiny_data, tiny_encoder, tmp_path)[expected])
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.startswith("Error: ")
+    assert said.err.count("\n") == 1
+    assert expected.rstrip(".") in said.err
+
+
+def test_input_that_is_not_utf_8_is_named_by_its_line(cfner: Cfner, two_steps: Path) -> None:
+    said = cfner("predict", two_steps, stdin=b"fine\n\xff\xfe\n")
+    assert said.code == 2
+    assert "standard input:2" in said.err
+
+
+def test_debug_shows_the_traceback(cfner: Cfner, tmp_path: Path) -> None:
+    with pytest.raises(CfnerError):
+        cfner("--debug", "predict", tmp_path, "text")
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["train"], ["predict"], ["train", "x", "--epochs", "many"]])
+def test_wrong_usage_is_exit_code_2(words: list[str], cfner: Cfner) -> None:
+    said = cfner(*words)
+    assert said.code == 2
+    assert "Usage" in said.err

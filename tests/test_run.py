@@ -1,0 +1,252 @@
+"""A run over a whole stream: what it writes, what it refuses, and that a stopped one goes on exactly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cfner.benchmark.demo import run_demo
+from cfner.benchmark.run import run_stream
+from cfner.corpus.corpus import Corpus
+from cfner.errors import CfnerError, ConfigError, ModelError
+from cfner.model.store import ModelFolder
+from cfner.stream.stream import TaskStream
+from cfner.training.config import TrainingConfig
+from cfner.training.progress import Silent
+
+
+@pytest.fixture(scope="module")
+def config(tiny_settings: dict[str, Any]) -> TrainingConfig:
+    return TrainingConfig.build({**tiny_settings, "epochs": 3, "checkpoint_minutes": 0})
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_stream: TaskStream, config: TrainingConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted. Copy it before you change anything in it."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    run_stream(tiny_stream, config, out)
+    return out
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "out"))
+
+
+def weights_hash(folder: Path, step: int | None = None) -> str:
+    seal: dict[str, dict[str, str]] = ModelFolder(folder).step(step).read_json("seal.json")
+    return seal["files"]["model.safetensors"]
+
+
+class Stopper(Silent):
+    """Pulls the plug at the end of an epoch of a step."""
+
+    def __init__(self, step: str, epoch: int) -> None:
+        self.step, self.at, self.name = step, epoch, ""
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self.name = name
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        if (self.name, number) == (self.step, self.at):
+            raise KeyboardInterrupt
+
+
+def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> None:
+    (run,) = json.loads((whole / "results.json").read_text())["runs"]
+    assert set(run) == {
+        *("method", "data", "first", "per_step", "seed", "steps", "forgetting", "mean_forgetting"),
+        *("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "hashes", "measured"),
+    }
+    assert (run["method"], run["data"], run["first"], run["per_step"], run["seed"]) == (
+        "cfner",
+        "tiny",
+        2,
+        2,
+        0,
+    )
+    assert [step["types"] for step in run["steps"]] == [list(step.types) for step in tiny_stream]
+    for step, learned in zip(run["steps"], tiny_stream, strict=True):
+        assert set(step) == {"types", "micro_f1", "macro_f1", "per_type", "confusion"}
+        assert tuple(step["per_type"]) == learned.types_so_far
+        assert all(0 <= value <= 100 for value in step["per_type"].values())
+        assert step["macro_f1"] == pytest.approx(sum(step["per_type"].values()) / len(step["per_type"]))
+    assert run["mean_micro_f1"] == pytest.approx(sum(step["micro_f1"] for step in run["steps"]) / 2)
+    assert run["last_micro_f1"] == run["steps"][-1]["micro_f1"]
+    assert set(run["measured"]) == {"seconds", "peak_memory"}
+    first, last = run["steps"]
+    assert run["forgetting"]["animal"] == pytest.approx(
+        first["per_type"]["animal"] - last["per_type"]["animal"]
+    )
+    assert run["forgetting"]["person"] is None
+
+
+def test_a_run_keeps_its_configuration_and_the_manifest_of_its_data(
+    whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    record = json.loads((whole / "run.json").read_text())
+    assert TrainingConfig(**record["config"]) == config
+    assert record["manifest"] == json.loads(json.dumps(tiny_stream.manifest()))
+
+
+def test_nothing_unfinished_is_left_behind(whole: Path) -> None:
+    assert sorted(path.name for path in whole.iterdir()) == ["CURRENT", "results.json", "run.json", "steps"]
+
+
+def test_a_run_without_a_folder_gives_the_same_scores(
+    whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    result, _ = run_stream(tiny_stream, config, None)
+    (run,) = json.loads((whole / "results.json").read_text())["runs"]
+    assert json.loads(json.dumps(result.to_json()["steps"])) == run["steps"]
+
+
+# -- stopped runs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("step", "epoch"), [("step 2", 1), ("step 1", 3), ("step 2", 3)])
+def test_a_stopped_run_ends_with_the_weights_of_one_that_was_not(
+    step: str, epoch: int, whole: Path, tiny_stream: TaskStream, config: TrainingConfig, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        run_stream(tiny_stream, config, out, progress=Stopper(step, epoch))
+    assert len(ModelFolder(out).names()) == int(step[-1]) - 1
+    result, _ = run_stream(tiny_stream, config, out, resume=True)
+    assert weights_hash(out, 1) == weights_hash(whole, 1)
+    assert weights_hash(out, 2) == weights_hash(whole, 2)
+    (run,) = json.loads((whole / "results.json").read_text())["runs"]
+    assert json.loads(json.dumps(result.to_json()["steps"])) == run["steps"]
+
+
+def test_bf16_runs_resume_exactly_too(
+    tiny_stream: TaskStream, config: TrainingConfig, tmp_path: Path
+) -> None:
+    config = config.model_copy(update={"precision": "bf16", "epochs": 1, "clip": None})
+    run_stream(tiny_stream, config, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run_stream(tiny_stream, config, tmp_path / "out", progress=Stopper("step 2", 1))
+    run_stream(tiny_stream, config, tmp_path / "out", resume=True)
+    assert weights_hash(tmp_path / "out") == weights_hash(tmp_path / "whole")
+
+
+def test_a_run_stopped_between_a_step_and_its_pointer_goes_on(
+    copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    ModelFolder(copy).point_to(1)
+    run_stream(tiny_stream, config, copy, resume=True)
+    assert ModelFolder(copy).current_name() == "0002"
+    assert weights_hash(copy) == weights_hash(whole)
+
+
+def test_resuming_a_finished_run_changes_no_step(
+    copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    result, tagger = run_stream(tiny_stream, config, copy, resume=True)
+    assert ModelFolder(copy).names() == ["0001", "0002"]
+    assert weights_hash(copy) == weights_hash(whole)
+    assert len(result.matrix.steps) == 2
+    assert tagger.types == tiny_stream.types
+
+
+# -- refusals ----------------------------------------------------------------------------------------------
+
+
+def test_an_existing_run_is_not_overwritten(
+    copy: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    with pytest.raises(ModelError, match=r"a run in this folder already.*--resume"):
+        run_stream(tiny_stream, config, copy)
+
+
+def test_a_folder_of_something_else_is_not_written_into(
+    tiny_stream: TaskStream, config: TrainingConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("")
+    for resume in (False, True):
+        with pytest.raises(ModelError, match="not empty and holds no run"):
+            run_stream(tiny_stream, config, tmp_path, resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_with_other_data_is_not_resumed(
+    copy: Path, tiny_corpus: Corpus, config: TrainingConfig
+) -> None:
+    other = TaskStream.split(tiny_corpus, first=2, per_step=2, min_mentions=1, seed=1)
+    with pytest.raises(ModelError, match="other data or its division into steps"):
+        run_stream(other, config, copy, resume=True)
+
+
+@pytest.mark.parametrize("change", [{"epochs": 4}, {"seed": 1}, {"parameters": {"k": 1}}, {"clip": None}])
+def test_a_run_with_other_settings_is_not_resumed(
+    change: dict[str, Any], copy: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    with pytest.raises(ModelError, match="other settings"):
+        run_stream(tiny_stream, config.model_copy(update=change), copy, resume=True)
+
+
+def test_settings_that_do_not_change_the_outcome_may_differ(
+    copy: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    run_stream(tiny_stream, config.model_copy(update={"eval_batch_size": 7}), copy, resume=True)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"hashes": 3}'])
+def test_a_damaged_record_of_a_run_is_an_error_of_ours(
+    content: str, copy: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    (copy / "run.json").write_text(content)
+    with pytest.raises(CfnerError) as caught:
+        run_stream(tiny_stream, config, copy, resume=True)
+    assert str(copy) in str(caught.value)
+
+
+def test_without_test_data_nothing_is_trained(
+    tiny_corpus: Corpus, config: TrainingConfig, tmp_path: Path
+) -> None:
+    stream = TaskStream.split(
+        Corpus("tiny", tiny_corpus.train, tiny_corpus.dev), first=2, per_step=2, min_mentions=1
+    )
+    with pytest.raises(ConfigError, match="no test sentences"):
+        run_stream(stream, config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# -- the demonstration -------------------------------------------------------------------------------------
+
+
+def test_the_demo_leaves_other_peoples_folders_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("")
+    with pytest.raises(ModelError, match="not written by the demo"):
+        run_demo(tmp_path, seed=0, size=100, epochs=1, encoder="minilm", watch=lambda _: Silent())
+
+
+def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faker")
+
+    def shorter(**settings: Any) -> TrainingConfig:
+        return TrainingConfig(**{**settings, "max_length": 64})  # what the tiny encoder reads
+
+    monkeypatch.setattr("cfner.benchmark.demo.TrainingConfig", shorter)
+    for _ in range(2):
+        result = run_demo(
+            tmp_path / "demo",
+            seed=0,
+            size=100,
+            epochs=1,
+            encoder=str(tiny_encoder),
+            watch=lambda _: Silent(),
+        )
+    assert {"finetune", "cfner", "results.json", "f1_by_step.svg"} <= {
+        path.name for path in (tmp_path / "demo").iterdir()
+    }
+    runs = json.loads((tmp_path / "demo" / "results.json").read_text())["runs"]
+    assert [run["method"] for run in runs] == ["finetune", "cfner"]
+    assert all(len(run["steps"]) == len(result.stream) for run in runs)
+    assert set(result.predictions) == {"finetune", "cfner"}
