@@ -121,7 +121,14 @@ def tiny_stream(tiny_corpus: Corpus) -> TaskStream:
 @pytest.fixture(scope="session")
 def tiny_settings(tiny_encoder: Path) -> dict[str, Any]:
     """Settings with which the tiny encoder learns something in a few seconds."""
-    return {"encoder": str(tiny_encoder), "method": "cfner", "epochs": 6, "batch_size": 8, "lr_encoder": 3e-3}
+    return {
+        "encoder": str(tiny_encoder),
+        "method": "cfner",
+        "epochs": 10,
+        "batch_size": 8,
+        "lr_encoder": 5e-3,
+        "train_embeddings": True,  # at random, not pretrained
+    }
 
 
 @pytest.fixture(scope="session")

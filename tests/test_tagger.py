@@ -193,16 +193,17 @@ def test_old_rows_stay_where_they_are_with_methods_that_freeze_them(
     assert not torch.equal(before[other], after[other])  # O's meaning changes; freeze_other forbids it
 
 
-def test_frozen_embeddings_stay_as_they_were_pretrained(two_steps: Path, tiny_encoder: Path) -> None:
-    from cfner.model.encoders import load_encoder
-
-    pretrained: Any = load_encoder(str(tiny_encoder)).body
-    learned: Any = ContinualTagger.load(two_steps).model.network.body
-    assert torch.equal(pretrained.get_input_embeddings().weight, learned.get_input_embeddings().weight)
-    assert not torch.equal(
-        pretrained.bert.encoder.layer[0].output.dense.weight,
-        learned.bert.encoder.layer[0].output.dense.weight,
-    )
+@pytest.mark.parametrize("trained", [False, True])
+def test_subword_embeddings_move_only_if_they_are_to_be_trained(
+    trained: bool, tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    tagger = fresh(tiny_settings, train_embeddings=trained)
+    body: Any = tagger.model.network.body
+    watched = (body.get_input_embeddings().weight, body.bert.encoder.layer[0].output.dense.weight)
+    before = [weight.detach().clone() for weight in watched]
+    tagger.learn(tiny_stream[0])
+    moved = [not torch.equal(old, new) for old, new in zip(before, watched, strict=True)]
+    assert moved == [trained, True]
 
 
 def test_long_sentences_are_learned_from_to_their_end(tiny_settings: dict[str, Any]) -> None:
