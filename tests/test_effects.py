@@ -127,11 +127,11 @@ def test_cfner_without_both_effects_is_extendner(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-@given(shape=shapes())
+@given(shape=shapes(delta=1.0), certain=st.booleans())
 @quick
-def test_delta_of_1_is_plain_distillation(name: str, shape: Shape) -> None:
-    """No confidence is greater than 1, so no token is selected."""
-    step = random_step(replace(shape, delta=1.0))
+def test_delta_of_1_is_plain_distillation(name: str, shape: Shape, certain: bool) -> None:
+    """No confidence is greater than 1, not even that of a teacher that rounds to 1: no token is selected."""
+    step = random_step(replace(shape, sharpness=1000.0 if certain else shape.sharpness))
     ours = step.losses(name, **step.causal)["effect_o"]
     assert same(ours, step.losses(name, ("effect_o",), **step.causal)["effect_o"])
 

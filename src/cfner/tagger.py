@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.words import sentence_from_characters
-from cfner.errors import ConfigError, ModelError, StreamError
+from cfner.errors import ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
 from cfner.methods.registry import create
@@ -26,6 +25,7 @@ from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
+from cfner.training.environment import make_accelerator, versions
 from cfner.training.loop import train
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
@@ -64,6 +64,7 @@ class ContinualTagger:
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
         self._accelerator: Accelerator | None = None
+        self._half_learned = False
 
     @classmethod
     def from_pretrained(cls, encoder: str, method: str = "cfner", **settings: Any) -> ContinualTagger:
@@ -79,6 +80,7 @@ class ContinualTagger:
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
         """A saved tagger, as it was after its current step (or another). ``settings`` override its own."""
         stored = ModelFolder(folder).step(step)
+        ModelFolder(folder).verify(stored)
         facts = stored.read_json("step.json")
         try:
             saved = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
@@ -108,7 +110,7 @@ class ContinualTagger:
     @property
     def accelerator(self) -> Accelerator:
         if self._accelerator is None:
-            self._accelerator = _make_accelerator(self.config)
+            self._accelerator = make_accelerator(self.config)
         return self._accelerator
 
     def learn(
@@ -119,26 +121,37 @@ class ContinualTagger:
         ``unfinished``: a folder in which the step is kept between epochs, so that the same call goes on
         where an interrupted one was.
         """
-        from accelerate.utils import set_seed
-
+        self._refuse_half_learned()
         unknown = set(step.known) - set(self.types)
         if unknown:
             raise StreamError(
                 f"The step counts {', '.join(sorted(unknown))} as known, but this tagger does not know them.",
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
-        progress = progress or Silent()
+        checkpoint = self._checkpoint(step, unfinished) if unfinished is not None else None
+        labels = self.model.labels.grown(step.types)
+        self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
+        state = self._train(step, labels, progress or Silent(), checkpoint)
+        self._half_learned = False
+        self.model.network.eval()
+        self._remember(step, labels, state)
+        return state
+
+    def _train(
+        self, step: Step, labels: LabelSpace, progress: Progress, checkpoint: Checkpoint | None
+    ) -> TrainingState:
+        from accelerate.utils import set_seed
+
         seed = derived_seed(self.config.seed, step.index)
         set_seed(seed)
-        first = not self.types
-        labels = self.model.labels.grown(step.types)
         afresh = self.method.starts_afresh
+        first = not self.types or afresh
         sentences, dev = (step.joint_train, step.joint_dev) if afresh else (step.train, step.dev)
         current = step.types_so_far if afresh else step.types
-        if afresh and not first:
+        if afresh and self.types:
             self.model = replace(_fresh(self.config), labels=self.model.labels)
         network = self.model.network.to(self.accelerator.device)
-        data = self._encode(sentences, labels)
+        data, dev_data = self._encode(sentences, labels), self._encode(dev, labels)
         if not data.sentences:
             raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
         if data.text.shortened_words:
@@ -146,38 +159,31 @@ class ContinualTagger:
                 f"{data.text.shortened_words} word(s) have more subwords than a window of "
                 f"{self.model.max_length}; what is beyond it is not read."
             )
-        if first or afresh:
-            prepared = prepare_first(network, data, labels, current, self.config)
+        if first:
+            self.prepared = prepare_first(network, data, labels, current, self.config)
         else:
-            prepared = prepare_later(network, data, labels, current, self.method, self.config)
-        dev_data = self._encode(dev, labels) if dev else None
-        batch_size = self.config.eval_batch_size
+            self.prepared = prepare_later(network, data, labels, current, self.method, self.config)
 
         def evaluate(trained: Network) -> float:
-            assert dev_data is not None  # noqa: S101 - only called with dev data
-            return dev_f1(trained, dev_data, labels, current, batch_size=batch_size)
+            return dev_f1(trained, dev_data, labels, current, batch_size=self.config.eval_batch_size)
 
-        checkpoint = self._checkpoint(step, unfinished) if unfinished is not None else None
-        state = train(
+        return train(
             network,
-            prepared,
+            self.prepared,
             self.method,
             self.config,
             self.accelerator,
             name=step.name,
-            first_step=first or afresh,
+            first_step=first,
             seed=seed,
-            evaluate=evaluate if dev_data is not None else None,
+            evaluate=evaluate if dev_data.sentences else None,
             progress=progress,
             checkpoint=checkpoint,
         )
-        network.eval()
-        self.prepared = prepared
-        self._remember(step, labels, state)
-        return state
 
     def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
         """Entity-level scores over all types learned so far, with the two confusions; kept for saving."""
+        self._refuse_half_learned()
         kept = [sentence for sentence in sentences if len(sentence)]
         data = self._encode(kept, self.model.labels)
         predicted = predict_spans(
@@ -202,6 +208,7 @@ class ContinualTagger:
 
     def predict(self, texts: Text | Sequence[Text]) -> Prediction | list[Prediction]:
         """Entities of a text (or sentence), or of many."""
+        self._refuse_half_learned()
         single = isinstance(texts, str | Sentence)
         many: Sequence[Text] = [texts] if isinstance(texts, str | Sentence) else texts
         sentences = [
@@ -212,6 +219,7 @@ class ContinualTagger:
 
     def save(self, folder: str | Path) -> StoredStep:
         """Add the step learned last to a model folder and make it current."""
+        self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
         target = ModelFolder(folder)
@@ -237,11 +245,18 @@ class ContinualTagger:
         self._saved = target.add(write)
         return self._saved
 
+    def _refuse_half_learned(self) -> None:
+        if self._half_learned:
+            raise ModelError(
+                "Learning a step was interrupted: this tagger is neither what it was nor what it should be.",
+                remedy="Load the last saved step anew with ContinualTagger.load.",
+            )
+
     def _checkpoint(self, step: Step, folder: Path) -> Checkpoint:
         parent = self._saved.hash if self._saved is not None else None
         identity = settings_hash(
             {
-                "config": self.config.model_dump(mode="json"),
+                "config": self.config.what_matters(),
                 "train": sentences_hash(step.train),
                 "dev": sentences_hash(step.dev),
                 "step": step.index,
@@ -279,7 +294,7 @@ class ContinualTagger:
                 "seed": self.config.seed,
                 "best_epoch": state.best_epoch,
                 "history": state.history,
-                "versions": _versions(),
+                "versions": versions(),
             },
         )
 
@@ -291,41 +306,3 @@ def _fresh(config: TrainingConfig) -> LoadedModel:
     return LoadedModel(
         network, encoder.tokenizer, LabelSpace.start(), encoder.max_length, config.encoder, config.overlap
     )
-
-
-def _make_accelerator(config: TrainingConfig) -> Accelerator:
-    from accelerate import Accelerator
-    from accelerate.state import AcceleratorState
-
-    # accelerate keeps one precision per process; another tagger may have been trained with another one
-    AcceleratorState._reset_state()
-    try:
-        accelerator = Accelerator(
-            mixed_precision="bf16" if config.precision == "bf16" else "no",
-            gradient_accumulation_steps=config.accumulation,
-            log_with=list(config.trackers) or None,
-            project_dir="runs" if config.trackers else None,
-        )
-    except ValueError as error:
-        raise ConfigError(
-            f"The training set-up is refused: {error}", remedy="Check precision and trackers."
-        ) from error
-    if len(accelerator.log_with) < len(config.trackers):  # accelerate leaves out what is not installed
-        raise ConfigError(
-            f"Not all of the trackers {', '.join(config.trackers)} are installed.",
-            remedy="Install them, for example with: pip install tensorboard",
-        )
-    if config.trackers:
-        facts = {key: str(value) for key, value in config.model_dump(mode="json").items()}
-        accelerator.init_trackers("cfner", config=facts)
-    return accelerator
-
-
-def _versions() -> dict[str, Any]:
-    import importlib.metadata
-
-    import torch
-
-    names = ("cfner", "torch", "transformers", "accelerate", "tokenizers", "numpy")
-    found = {name: importlib.metadata.version(name) for name in names}
-    return {**found, "python": platform.python_version(), "threads": torch.get_num_threads()}

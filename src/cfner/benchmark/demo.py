@@ -43,7 +43,7 @@ def run_demo(
     results: dict[str, RunResult] = {}
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
-        config = TrainingConfig(encoder=encoder, method=method, seed=seed, epochs=epochs, max_length=128)
+        config = TrainingConfig(encoder=encoder, method=method, seed=seed, epochs=epochs)
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
     (out / "results.json").write_text(
         json.dumps({"runs": [result.to_json() for result in results.values()]}, indent=1) + "\n"

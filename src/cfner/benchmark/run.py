@@ -25,8 +25,6 @@ from cfner.training.progress import Progress, Silent
 
 RUN = "run.json"
 RESULTS = "results.json"
-# settings that change how a run is watched, not what it computes
-_IRRELEVANT = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def run_stream(
     """Learn every step in order. With ``out`` each finished step is saved there before the next begins."""
     _check_test_data(stream)
     progress = progress or Silent()
-    hashes = {"stream": stream.manifest()["hash"], "config": _config_hash(config)}
+    hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
     folder = ModelFolder(out) if out is not None else None
     matrix, tagger = StepMatrix(), None
     if folder is not None:
@@ -93,7 +91,7 @@ def run_stream(
         if not processes.is_main_process:  # the run that is there now is the one just opened
             tagger, matrix = _open(folder, hashes, stream, config, True, progress)
     tagger = tagger or ContinualTagger.from_config(config)
-    started = time.perf_counter()
+    started, done = time.perf_counter(), len(matrix.steps)
     for step in stream.steps[len(matrix.steps) :]:
         tagger.learn(step, progress, unfinished=folder.path if folder is not None else None)
         matrix = matrix.with_step(tagger.evaluate(stream.test_up_to(step)))
@@ -103,7 +101,8 @@ def run_stream(
         tagger.accelerator.wait_for_everyone()
     seconds = time.perf_counter() - started
     result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)
-    if folder is not None and tagger.accelerator.is_main_process:
+    finished_before = done == len(stream) and folder is not None and (folder.path / RESULTS).is_file()
+    if folder is not None and tagger.accelerator.is_main_process and not finished_before:
         _write(folder.path / RESULTS, {"runs": [result.to_json()]})
     return result, tagger
 
@@ -172,10 +171,6 @@ def _saved_hashes(record: Path) -> dict[str, str]:
             where=str(record),
             remedy="Restore it from a copy, or choose another folder with --out.",
         ) from error
-
-
-def _config_hash(config: TrainingConfig) -> str:
-    return settings_hash({k: v for k, v in config.model_dump(mode="json").items() if k not in _IRRELEVANT})
 
 
 def _write(path: Path, value: Any) -> None:

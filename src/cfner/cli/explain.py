@@ -21,15 +21,15 @@ def explain(
     run: Annotated[Path, typer.Argument(help="A run folder, written by 'cfner train'.")],
     data: Annotated[str, typer.Argument(help="The corpus that the run learned from.")],
     step: Annotated[
-        int | None, typer.Option(help="Which step, from 2 on (the first has no teacher). [default: the last]")
+        int | None, typer.Option(help="Which step, from 2 on (the first has no teacher). Default: the last.")
     ] = None,
     sentence: Annotated[
         int | None,
-        typer.Option(help="Which sentence of the step's slice, from 0. [default: the one with most anchors]"),
+        typer.Option(help="Which sentence of the step's slice, from 0. Default: the one with most anchors."),
     ] = None,
     epoch: Annotated[
         int | None,
-        typer.Option(help="Epoch of the curriculum. [default: the one whose weights were saved]"),
+        typer.Option(help="Epoch of the curriculum. Default: the one whose weights were saved."),
     ] = None,
     top: Annotated[int, typer.Option(help="Labels shown of each distribution.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,

@@ -84,7 +84,8 @@ class ModelFolder:
             )
         folder = self.steps_path / wanted
         seal = _read_json(folder / SEAL)
-        if not isinstance(seal, dict) or not isinstance(seal.get("hash"), str):
+        whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
+        if not whole or not isinstance(seal.get("hash"), str):
             raise ModelError(f"The seal of step '{wanted}' is damaged.", where=str(folder / SEAL))
         return StoredStep(folder, wanted, seal["hash"])
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cfner.errors import ConfigError, nearest
 
+_WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
+
 
 class TrainingConfig(BaseModel):
     """How a step is trained. The defaults were measured: see docs/decisions.md."""
@@ -60,6 +62,10 @@ class TrainingConfig(BaseModel):
     workers: int = Field(0, ge=0, description="processes that prepare batches")
     eval_batch_size: int = Field(64, ge=1)
     trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")
+
+    def what_matters(self) -> dict[str, Any]:
+        """The settings that decide what is computed, not how it is watched; JSON-able."""
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in _WATCHING}
 
     @classmethod
     def build(

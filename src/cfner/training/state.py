@@ -23,7 +23,8 @@ class TrainingState:
         self.epoch = epoch
         self.history.append(figures)
         f1 = figures.get("dev_f1")
-        better = f1 is None or f1 > self.best_f1
+        # of equals the later one: it has seen more, and an F1 of 0 throughout must not keep the first
+        better = f1 is None or f1 >= self.best_f1
         if better:
             self.best_epoch = epoch
             self.best_f1 = self.best_f1 if f1 is None else f1

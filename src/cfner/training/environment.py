@@ -1,0 +1,45 @@
+"""What a training runs in: devices, precision and trackers through accelerate, and versions to record."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+
+from cfner.errors import ConfigError
+from cfner.training.config import TrainingConfig
+
+
+def make_accelerator(config: TrainingConfig) -> Accelerator:
+    # accelerate keeps one precision per process; another tagger may have been trained with another one
+    AcceleratorState._reset_state()
+    try:
+        accelerator = Accelerator(
+            mixed_precision="bf16" if config.precision == "bf16" else "no",
+            gradient_accumulation_steps=config.accumulation,
+            log_with=list(config.trackers) or None,
+            project_dir="runs" if config.trackers else None,
+        )
+    except ValueError as error:
+        raise ConfigError(
+            f"The training set-up is refused: {error}", remedy="Check precision and trackers."
+        ) from error
+    if len(accelerator.log_with) < len(config.trackers):  # accelerate leaves out what is not installed
+        raise ConfigError(
+            f"Not all of the trackers {', '.join(config.trackers)} are installed.",
+            remedy="Install them, for example with: pip install tensorboard",
+        )
+    if config.trackers:
+        facts = {key: str(value) for key, value in config.model_dump(mode="json").items()}
+        accelerator.init_trackers("cfner", config=facts)
+    return accelerator
+
+
+def versions() -> dict[str, Any]:
+    names = ("cfner", "torch", "transformers", "accelerate", "tokenizers", "numpy")
+    found = {name: importlib.metadata.version(name) for name in names}
+    return {**found, "python": platform.python_version(), "threads": torch.get_num_threads()}
