@@ -395,7 +395,55 @@ def test_an_inside_label_without_token_takes_its_beginning_row(
     torch.testing.assert_close(rows[inside], rows[begin])
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 7, 20])
+def test_the_curriculum_ends_with_the_last_epoch(tagger: ContinualTagger, epochs: int) -> None:
+    """m defaults to the number of epochs, and is taken as it is when given."""
+    facts = replace(_facts(prepared_step(tagger)), epochs=epochs)
+    for given, m in ((None, epochs), (3, 3)):
+        (reading,) = [
+            term.predictions
+            for term in create("cfner", {"m": given}).objective(facts).terms
+            if isinstance(term, Distil)
+        ]
+        assert isinstance(reading, MatchedPredictions) and reading.curriculum is not None
+        for epoch in range(1, epochs + 1):
+            wanted = oracle.curriculum_delta(epoch, 1.0, 0.0, m)
+            assert reading.curriculum.threshold(epoch) == pytest.approx(wanted, abs=1e-12)
+
+
 # -- matched predictions of the current student ----------------------------------------------------------
+
+
+def scores_by_ref(tagger: ContinualTagger) -> Tensor:
+    """[N, C] what the student says of every word of its last step, in eval mode."""
+    text = prepared_step(tagger).data.text
+    parts = [(batch.refs, out.logits) for batch, out in outputs(tagger.model.network, text)]
+    return torch.cat([logits for _, logits in parts])[torch.cat([refs for refs, _ in parts]).argsort()]
+
+
+def test_the_bank_starts_with_what_the_student_says(stream: TaskStream, tiny_encoder: Path) -> None:
+    tagger = learned(stream, tiny_encoder, steps=1)
+    tagger.config = tagger.config.model_copy(update={"lr_encoder": 0.0, "lr_head": 0.0, "epochs": 1})
+    tagger.learn(replace(stream[1], dev=()))
+    bank = prepared_step(tagger).bank
+    assert bank is not None and len(bank.table.refs) > 3
+    torch.testing.assert_close(bank.logits, scores_by_ref(tagger)[bank.table.refs], rtol=1e-4, atol=1e-4)
+
+
+def test_the_bank_follows_the_batches(stream: TaskStream, tiny_encoder: Path) -> None:
+    """A batch leaves its scores behind for those who are matched with its words; nobody else's change."""
+    tagger = learned(stream, tiny_encoder)
+    prepared, network = prepared_step(tagger), tagger.model.network
+    bank = prepared.bank
+    assert bank is not None
+    bank.logits.fill_(99.0)
+    batch = collate(prepared.data.text, [1, 4])
+    _Step(network, network, prepared, tagger.method, tagger.config).losses(batch, 1)
+    seen = torch.isin(bank.table.refs, batch.refs)
+    assert seen.any() and not seen.all()
+    wanted = scores_by_ref(tagger)[bank.table.refs[seen]]
+    torch.testing.assert_close(bank.logits[seen], wanted, rtol=1e-4, atol=1e-4)
+    assert (bank.logits[~seen] == 99.0).all()
 
 
 def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_encoder: Path) -> None:
@@ -409,11 +457,7 @@ def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_en
     with torch.no_grad():
         batch = collate(prepared.data.text, [1, 4])
         losses, total = step.losses(batch, tagger.config.epochs)
-    says = {
-        int(r): row.tolist()
-        for b, o in outputs(network, prepared.data.text)
-        for r, row in zip(b.refs, o.logits, strict=True)
-    }
+    says = scores_by_ref(tagger).tolist()
     table, gold = prepared.bank.table, prepared.data.gold
     tokens = []
     for ref in batch.refs.tolist():

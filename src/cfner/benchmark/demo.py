@@ -57,7 +57,7 @@ def run_demo(
 
 
 def demo_corpus(size: int, seed: int) -> Corpus:
-    made: Any = generate(train=size, dev=max(size // 8, 1), test=max(size // 3, 1), seed=seed)
+    made: Any = generate(train=size, dev=max(size // 16, 1), test=max(size // 4, 1), seed=seed)
     return Corpus("clinical notes (generated)", made.train, made.dev, made.test)
 
 

@@ -55,7 +55,7 @@ def _cell(x: float, y: float, value: float | None) -> str:
     share = value / 100
     # from pale to deep teal: lightness falls with F1, so the map also reads in grey
     colour = tuple(round(a + (b - a) * share) for a, b in ((253, 13), (238, 94), (220, 99)))
-    ink = "#ffffff" if share > 0.55 else "#1f2328"
+    ink = "#ffffff" if share > 0.62 else "#1f2328"
     return f'<rect x="{x}" y="{y}" width="{_CELL_W}" height="{_CELL_H}" rx="3" fill="rgb{colour}"/>' + _text(
         x + _CELL_W / 2, y + 16, f"{value:.0f}", anchor="middle", fill=ink
     )

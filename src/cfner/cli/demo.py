@@ -20,7 +20,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, typer.Option(help="Training sentences to generate.")] = 1600,
+    size: Annotated[int, typer.Option(help="Training sentences to generate.")] = 1200,
     epochs: Annotated[int, typer.Option(help="Epochs per step.")] = 4,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
@@ -32,8 +32,8 @@ def demo(
     screen = console()
     if not json:
         screen.print(
-            "A tagger learns 16 entity types in four steps. Each step's text is labelled only with its own\n"
-            "four types; the earlier text is gone. Plain fine-tuning first, then CFNER: a few minutes."
+            "A tagger learns 16 entity types in four steps. The text of each step is labelled only with its "
+            "own four types, and the earlier text is gone. Plain fine-tuning first, then CFNER."
         )
     result = run_demo(
         out, seed=seed, size=size, epochs=epochs, encoder=encoder, watch=lambda m: _watch(m, json)

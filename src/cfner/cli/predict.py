@@ -26,7 +26,7 @@ def predict(
         int | None, typer.Option(help="Which step of the model; default: the current one.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--as", help="colour, table or jsonl. [default: colour; jsonl into a pipe]")
+        str | None, typer.Option("--as", help="colour, table or jsonl. Default: colour; jsonl into a pipe.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --as jsonl.")] = False,
     batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,

@@ -35,9 +35,7 @@ def train(
     format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
     tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
     # the method
-    method: Annotated[
-        str | None, Flag("--method", "-m", help="See 'cfner methods'. [default: cfner]")
-    ] = None,
+    method: Annotated[str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: cfner.")] = None,
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
     ] = None,
@@ -50,7 +48,7 @@ def train(
     t_teacher: Annotated[float | None, Flag("--t-teacher", help="Temperature of the teacher.")] = None,
     # the training
     encoder: Annotated[
-        str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. [default: bert-base-cased]")
+        str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. Default: bert-base-cased.")
     ] = None,
     epochs: Annotated[int | None, Flag(help="Epochs per step.")] = None,
     patience: Annotated[
