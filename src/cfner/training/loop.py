@@ -191,7 +191,7 @@ def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
-    return config.patience is not None and state.epoch - state.best_epoch >= config.patience
+    return config.patience is not None and state.epochs_without_gain >= config.patience
 
 
 def _not_finite(name: str, epoch: int, batch: int, losses: dict[str, Tensor]) -> TrainingError:

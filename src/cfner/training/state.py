@@ -18,6 +18,12 @@ class TrainingState:
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
 
+    @property
+    def epochs_without_gain(self) -> int:
+        """Epochs since the best dev F1 was first reached."""
+        reached = [figures.get("dev_f1", -math.inf) >= self.best_f1 for figures in self.history]
+        return self.epoch - (reached.index(True) + 1) if reached else 0
+
     def note(self, epoch: int, figures: dict[str, float]) -> bool:
         """Record an epoch; whether it is the best so far (without dev data every epoch is)."""
         self.epoch = epoch
