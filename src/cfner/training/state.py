@@ -20,9 +20,11 @@ class TrainingState:
 
     @property
     def epochs_without_gain(self) -> int:
-        """Epochs since the best dev F1 was first reached."""
+        """Epochs since the best dev F1 was first reached; 0 without dev data."""
+        if self.best_f1 == -math.inf:
+            return 0
         reached = [figures.get("dev_f1", -math.inf) >= self.best_f1 for figures in self.history]
-        return self.epoch - (reached.index(True) + 1) if reached else 0
+        return self.epoch - (reached.index(True) + 1)
 
     def note(self, epoch: int, figures: dict[str, float]) -> bool:
         """Record an epoch; whether it is the best so far (without dev data every epoch is)."""
