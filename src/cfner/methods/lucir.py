@@ -4,10 +4,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cfner.methods.cfner import CausalParameters, causal_curriculum, distillation_weight
+from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.registry import Method, MethodParameters, StepFacts, register
-from cfner.objective.effects import with_causal_effect
-from cfner.objective.library import ClassifyEntities, Distil, KeepFeatures, RankOtherAboveNew
+from cfner.objective.library import ClassifyEntities, KeepFeatures, RankOtherAboveNew
 from cfner.objective.schedules import adaptive_weight
 from cfner.objective.terms import Objective
 
@@ -42,28 +41,15 @@ class LUCIRWithEffectsParameters(CausalParameters):
 
 
 @register
-class LUCIRWithEffects(Method):
+class LUCIRWithEffects(CausalMethod):
     """LUCIR with Effect_E for classification and Effect_O in place of its feature distillation."""
 
     name: ClassVar[str] = "lucir+cf"
     title: ClassVar[str] = "LUCIR with causal effects"
     paper: ClassVar[str] = "Zheng et al. 2022 (CFNER), table 'Combining with other baselines'"
     good_for: ClassVar[str] = "The paper's best combination."
-    parts: ClassVar[tuple[str, ...]] = ("effect_e", "effect_o", "curriculum", "adaptive_weight")
     Parameters = LUCIRWithEffectsParameters
 
     def objective(self, facts: StepFacts) -> Objective:
-        p: LUCIRWithEffectsParameters = self.parameters
-        keep = Distil(
-            weight=distillation_weight(self, p.lambda_base, facts),
-            t_student=p.t_student,
-            t_teacher=p.t_teacher,
-        )
-        return with_causal_effect(
-            Objective((ClassifyEntities(), keep, RankOtherAboveNew(margin=p.margin))),
-            effect_e=self.has("effect_e"),
-            effect_o=self.has("effect_o"),
-            k=p.k,
-            weights=p.weights,
-            curriculum=causal_curriculum(self, p, facts),
-        )
+        ranking = RankOtherAboveNew(margin=self.parameters.margin)
+        return self.with_effects(facts, ClassifyEntities(), self.distil(facts), ranking)

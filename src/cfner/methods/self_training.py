@@ -5,10 +5,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cfner.methods.cfner import CausalParameters, causal_curriculum, distillation_weight
+from cfner.methods.causal import CausalMethod
 from cfner.methods.registry import Method, StepFacts, register
-from cfner.objective.effects import with_causal_effect
-from cfner.objective.library import ClassifyAll, ClassifyEntities, Distil
+from cfner.objective.library import ClassifyAll, ClassifyEntities
 from cfner.objective.terms import LabelRoles, Objective, TeacherView
 
 
@@ -29,26 +28,13 @@ class SelfTraining(Method):
 
 
 @register
-class SelfTrainingWithEffects(Method):
+class SelfTrainingWithEffects(CausalMethod):
     """CFNER with the teacher's hard label in place of its soft one."""
 
     name: ClassVar[str] = "self-training+cf"
     title: ClassVar[str] = "Self-training with causal effects"
     paper: ClassVar[str] = "Zheng et al. 2022 (CFNER), table 'Combining with other baselines'"
     good_for: ClassVar[str] = "Seeing what the soft label is worth."
-    parts: ClassVar[tuple[str, ...]] = ("effect_e", "effect_o", "curriculum", "adaptive_weight")
-    Parameters = CausalParameters
 
     def objective(self, facts: StepFacts) -> Objective:
-        p: CausalParameters = self.parameters
-        keep = Distil(
-            weight=distillation_weight(self, p.lambda_base, facts), t_student=p.t_student, hard=True
-        )
-        return with_causal_effect(
-            Objective((ClassifyEntities(), keep)),
-            effect_e=self.has("effect_e"),
-            effect_o=self.has("effect_o"),
-            k=p.k,
-            weights=p.weights,
-            curriculum=causal_curriculum(self, p, facts),
-        )
+        return self.with_effects(facts, ClassifyEntities(), self.distil(facts, hard=True))
