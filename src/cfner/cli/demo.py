@@ -20,7 +20,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, typer.Option(help="Training sentences to generate.")] = 1200,
+    size: Annotated[int, typer.Option(help="Training sentences to generate.")] = 1000,
     epochs: Annotated[int, typer.Option(help="Epochs per step.")] = 4,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
