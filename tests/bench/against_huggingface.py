@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForTokenClassification, get_linear_schedule_with_warmup
 
-from cfner import ContinualTagger, Corpus, TaskStream
+from cfner import ContinualTagger, Corpus, TaskStream, TrainingConfig
 from cfner.batches.encoding import encode
 from cfner.batches.loader import inference_batches, training_loader
 from cfner.evaluation.metrics import score
@@ -26,8 +26,8 @@ from cfner.model.encoders import load_encoder, resolve
 from cfner.stream.labels import LabelSpace
 
 
-def stock(stream: TaskStream, args: argparse.Namespace, seed: int):
-    """A stock token classifier: one linear head, one rate for everything, cross-entropy on first subwords."""
+def stock(stream: TaskStream, args: argparse.Namespace, seed: int, head_rate: float | None = None):
+    """A stock token classifier: a linear head, cross-entropy on first subwords, one rate unless told."""
     torch.manual_seed(seed)
     labels = LabelSpace.start().grown(stream.types)
     tokenizer = load_encoder(args.encoder).tokenizer
@@ -36,7 +36,10 @@ def stock(stream: TaskStream, args: argparse.Namespace, seed: int):
     text = encode(train, tokenizer, max_length=128)
     gold = torch.tensor([label for sentence in train for label in labels.encode(sentence)])
     loader, order = training_loader(text, batch_size=args.batch_size, seed=seed)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.01, fused=True)
+    head = list(model.classifier.parameters())
+    encoder = [p for p in model.parameters() if all(p is not q for q in head)]
+    groups = [{"params": encoder}, {"params": head, "lr": head_rate or args.lr}]
+    optimiser = torch.optim.AdamW(groups, lr=args.lr, weight_decay=0.01, fused=True)
     updates = len(loader) * args.epochs
     schedule = get_linear_schedule_with_warmup(optimiser, updates // 10, updates)
     for epoch in range(args.epochs):
@@ -79,6 +82,7 @@ def ours(stream: TaskStream, args: argparse.Namespace, seed: int, head: str):
 
 RUNS = {
     "stock Hugging Face": stock,
+    "stock, our head rate": partial(stock, head_rate=TrainingConfig().lr_head),
     "cfner, linear head": partial(ours, head="linear"),
     "cfner, cosine head": partial(ours, head="cosine"),
 }
@@ -94,6 +98,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--lr", type=float, default=1e-4)
+    parser.add_argument("--only", nargs="+", choices=list(RUNS), default=list(RUNS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     args = parser.parse_args()
     folder = os.environ.get("CFNER_DATA")
@@ -105,9 +110,9 @@ def main() -> None:
         stream = TaskStream.split(corpus, first=everything, per_step=1, min_mentions=1, seed=seed)
         # the last epoch counts for all three: no selection on dev data
         stream = TaskStream(**{**stream.__dict__, "dev": ()})
-        for name, run in RUNS.items():
+        for name in args.only:
             started = time.perf_counter()
-            scores = run(stream, args, seed)
+            scores = RUNS[name](stream, args, seed)
             seconds = time.perf_counter() - started
             figures = f"micro {scores.micro_f1:5.2f}  macro {scores.macro_f1:5.2f}"
             print(f"seed {seed}  {name:20} {figures}  {seconds:4.0f} s", flush=True)
