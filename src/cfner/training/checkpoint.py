@@ -35,10 +35,7 @@ class Checkpoint:
         self.minutes = minutes
         self._last = time.monotonic()
 
-    def due(self) -> bool:
-        return time.monotonic() - self._last >= self.minutes * 60
-
-    def write(
+    def write_if_due(
         self,
         network: Network,
         optimiser: Optimizer,
@@ -46,6 +43,9 @@ class Checkpoint:
         bank: ScoreBank | None,
         state: TrainingState,
     ) -> None:
+        """Write the step as it is after an epoch, unless that was done only minutes ago."""
+        if time.monotonic() - self._last < self.minutes * 60:
+            return
         tensors = {f"network/{key}": value for key, value in network.state_dict().items()}
         tensors |= {f"best/{key}": value for key, value in state.best_weights.items()}
         for index, slot in optimiser.state_dict()["state"].items():

@@ -100,10 +100,9 @@ def train(
             state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
         progress.epoch(epoch, figures)
-        if checkpoint is not None and epoch < config.epochs and checkpoint.due():
-            if accelerator.is_main_process:
-                checkpoint.write(network, optimiser, schedule, bank, state)
-            accelerator.wait_for_everyone()
+        # no barrier: clocks differ, so processes would not agree on when it is due
+        if checkpoint is not None and accelerator.is_main_process and epoch < config.epochs:
+            checkpoint.write_if_due(network, optimiser, schedule, bank, state)
     progress.end()
     _release(accelerator, model, network)
     if state.best_epoch != state.epoch:
