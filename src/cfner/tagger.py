@@ -60,7 +60,7 @@ class ContinualTagger:
         self.method = create(config.method, config.parameters, config.without)
         self.record: StepRecord | None = None
         self.scores: Scores | None = None
-        self.prepared: PreparedStep | None = None  # of the last step learned here; explain reads it
+        self.prepared: PreparedStep | None = None  # the last step learned here, to look into
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
         self._accelerator: Accelerator | None = None
