@@ -124,7 +124,7 @@ def test_the_classifier_is_replaced_by_an_identity() -> None:
             self.classifier: nn.Module = nn.Linear(7, 3)
 
     body = Body()
-    assert strip_classifier(body) == 7
+    assert strip_classifier(body).in_features == 7
     assert isinstance(body.classifier, nn.Identity)
     with pytest.raises(EncoderError, match="no final linear layer"):
         strip_classifier(nn.Module())

@@ -231,9 +231,9 @@ class ScriptedDev:
         self.scores = scores
         self.weights: list[dict[str, torch.Tensor]] = []
 
-    def __call__(self, network: Network, *_: Any, **__: Any) -> float:
+    def __call__(self, network: Network) -> dict[str, float]:
         self.weights.append({key: value.clone() for key, value in network.state_dict().items()})
-        return self.scores[len(self.weights) - 1]
+        return {"dev_choice": self.scores[len(self.weights) - 1]}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_training_stops_early_and_ends_with_the_best_epochs_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dev = ScriptedDev(scores)
-    monkeypatch.setattr("cfner.tagger.dev_f1", dev)
+    monkeypatch.setattr("cfner.tagger.EpochChoice", lambda *_, **__: dev)
     tagger = fresh(tiny_settings, epochs=6, patience=patience)
     state = tagger.learn(tiny_stream[0])
     assert (len(dev.weights), state.best_epoch, len(state.history)) == (ran, best, ran)

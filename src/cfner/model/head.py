@@ -6,7 +6,7 @@ padding or on the other sentences of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 import torch
@@ -14,7 +14,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 HeadKind = Literal["cosine", "linear"]
-_BLOCK = 64  # rows that the linear head multiplies at a time
 
 
 class Head(nn.Module):
@@ -87,24 +86,30 @@ class CosineHead(Head):
 
 
 class LinearHead(Head):
-    """``logits = h W^T + b``: kept as it is when somebody's checkpoint comes with one."""
+    """``logits = h W^T + b``: kept as it is when somebody's checkpoint comes with one.
+
+    The rows are multiplied in the ``blocks`` in which they were added: the last bits of a product depend on
+    its shape, and a grown head must say of the old labels exactly what the checkpoint said.
+    """
 
     kind: HeadKind = "linear"
 
-    def __init__(self, hidden: int, labels: int) -> None:
+    def __init__(self, hidden: int, labels: int, blocks: Sequence[int] | None = None) -> None:
         super().__init__(hidden, labels)
         self.bias = nn.Parameter(torch.zeros(labels))
+        self.blocks = tuple(blocks) if blocks else (labels,)
+        if sum(self.blocks) != labels or min(self.blocks) < 1:
+            raise ValueError(f"blocks {self.blocks} are not {labels} rows")
         _hook(self.bias, self._mask_gradient)
 
     def forward(self, features: Tensor) -> Tensor:
-        # in blocks of one shape: the last bits of a product depend on its shape, and a grown head must say
-        # of the old labels exactly what it said before
-        padded = F.pad(self.weight, (0, 0, 0, -self.labels % _BLOCK))
-        blocks = [F.linear(features, rows) for rows in torch.split(padded, _BLOCK)]
-        return torch.cat(blocks, dim=1)[:, : self.labels] + self.bias
+        sizes = list(self.blocks)
+        rows, biases = torch.split(self.weight, sizes), torch.split(self.bias, sizes)
+        return torch.cat([F.linear(features, w, b) for w, b in zip(rows, biases, strict=True)], dim=-1)
 
     def grown(self, rows: Tensor) -> LinearHead:
-        head = LinearHead(self.hidden, self.labels + len(rows))
+        blocks = (*self.blocks, len(rows)) if len(rows) else self.blocks
+        head = LinearHead(self.hidden, self.labels + len(rows), blocks)
         with torch.no_grad():
             head.weight.copy_(torch.cat([self.weight, rows.to(self.weight)]))
             # a new label starts no more likely a priori than the average old one
@@ -117,5 +122,7 @@ def _hook(parameter: nn.Parameter, hook: Callable[[Tensor], Tensor]) -> None:
     register(hook)
 
 
-def make_head(kind: HeadKind, hidden: int, labels: int, sigma: float = 16.0) -> Head:
-    return CosineHead(hidden, labels, sigma) if kind == "cosine" else LinearHead(hidden, labels)
+def make_head(
+    kind: HeadKind, hidden: int, labels: int, sigma: float = 16.0, blocks: Sequence[int] | None = None
+) -> Head:
+    return CosineHead(hidden, labels, sigma) if kind == "cosine" else LinearHead(hidden, labels, blocks)

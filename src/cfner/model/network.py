@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cfner.batches.loader import TokenBatch
-from cfner.model.head import Head
+from cfner.model.head import Head, LinearHead
 
 
 class TaggerOutput(NamedTuple):
@@ -45,7 +45,11 @@ class Network(nn.Module):
         )
         # the head is small and its scores decide: full precision, whatever the encoder computes in
         with torch.autocast(features.device.type, enabled=False):
-            logits = self.head(features.float())
+            if isinstance(self.head, LinearHead):
+                # over all positions, as a stock token classifier does: the same product, to the last bit
+                logits = self.head(out.logits.float())[batch.rows, batch.positions]
+            else:
+                logits = self.head(features.float())
         return TaggerOutput(features.float(), logits, layers)
 
     @property

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from cfner.errors import CfnerError, ModelError
 from cfner.model.encoders import prepare_tokenizer, strip_classifier
-from cfner.model.head import make_head
+from cfner.model.head import LinearHead, make_head
 from cfner.model.network import Network
 from cfner.model.store import StoredStep, write_json
 from cfner.stream.labels import LabelSpace
@@ -45,6 +45,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
         {
             **model.labels.to_json(),
             "head": network.head.kind,
+            **({"head_blocks": network.head.blocks} if isinstance(network.head, LinearHead) else {}),
             "max_length": model.max_length,
             "overlap": model.overlap,
             "encoder": model.encoder,
@@ -62,8 +63,9 @@ def read_model(step: StoredStep) -> LoadedModel:
         labels = LabelSpace.from_json(facts)
         config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=True)
         body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
-        hidden = strip_classifier(body)
-        network = Network(body, make_head(facts["head"], hidden, len(labels)))
+        hidden = strip_classifier(body).in_features
+        head = make_head(facts["head"], hidden, len(labels), blocks=facts.get("head_blocks"))
+        network = Network(body, head)
         network.load_state_dict(load_file(step.folder / WEIGHTS))
         tokenizer = prepare_tokenizer(
             AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=True)

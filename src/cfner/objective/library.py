@@ -55,6 +55,19 @@ class ClassifyEntities(Term):
 
 
 @dataclass(frozen=True)
+class ClassifyReplayed(Term):
+    """Cross-entropy over the labelled mentions of old sentences, where a user has some to mix in."""
+
+    name: ClassVar[str] = "replay"
+    role: ClassVar[Role] = "keep_old"
+    formula: ClassVar[str] = r"-\log p_i[y_i] \quad \text{mean over the labelled tokens of old types}"
+
+    def __call__(self, inputs: TermInputs) -> Tensor:
+        tokens = ~(inputs.is_entity | inputs.is_other)
+        return losses.cross_entropy(inputs.logits[tokens].log_softmax(1), inputs.gold[tokens])
+
+
+@dataclass(frozen=True)
 class Distil(Term):
     """Kullback-Leibler divergence from the teacher over O tokens. With matched predictions: Effect_O."""
 

@@ -33,11 +33,13 @@ class LabelSpace:
     """Labels by number. Made by ``start`` (fresh), ``of`` (a checkpoint's labels) and ``grown``.
 
     With ``bare`` labels a type's only label is its name without a prefix (``PER``); the scheme is then IO.
+    A ``merged`` type has the labels of the types that it was made of: several numbers mean the same.
     """
 
     labels: tuple[str, ...]
     scheme: Scheme = "BIO"
     bare: bool = False
+    merged: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if OTHER not in self.labels:
@@ -55,8 +57,12 @@ class LabelSpace:
                 remedy="Use the scheme IO.",
             )
         meanings = Counter(self.labels) | Counter(tag for tag in self._tags if tag != OTHER)
+        several = {
+            label for label, type_ in zip(self.labels, self._type_by_id, strict=True) if type_ in self.merged
+        }
+        several |= {f"{prefix}-{type_}" for type_ in self.merged for prefix in PREFIXES[self.scheme]}
         for label, times in meanings.items():
-            if times > 1:
+            if times > 1 and label not in several:
                 raise StreamError(f"The label '{label}' has {times} numbers.", remedy="Name each label once.")
 
     @classmethod
@@ -109,7 +115,38 @@ class LabelSpace:
         for label in labels:
             if label == OTHER or label in NOT_FOR_WORDS:  # possible with bare labels only
                 raise StreamError(f"A type cannot be called '{label}' here.", remedy="Give it another name.")
-        return type(self)(self.labels + labels, self.scheme, self.bare)
+        return type(self)(self.labels + labels, self.scheme, self.bare, self.merged)
+
+    def renamed(self, types: Sequence[str], into: str) -> Self:
+        """The same labels with ``types`` called ``into``: one of them to rename it, several to merge them.
+
+        Only names change, never a number. ``into`` may be one of ``types``, but no other known type.
+        """
+        chosen = list(dict.fromkeys(types))
+        for type_ in chosen:
+            if type_ not in self.types:
+                raise self._unknown(type_)
+        if into in self.types and into not in chosen:
+            raise StreamError(
+                f"There is a type '{into}' already.",
+                remedy=f"To make them one type, merge '{into}' with them.",
+            )
+        if chosen == [into] or not chosen:
+            raise StreamError(f"'{into}' is called so already.", remedy="Give another name.")
+        reserved = self.bare and (into == OTHER or into in NOT_FOR_WORDS)
+        if not into or reserved or not into.isprintable() or any(sign.isspace() for sign in into):
+            raise StreamError(
+                f"A type cannot be called {into!r} here.",
+                remedy="Give a name of visible signs, without blanks.",
+            )
+        labels = tuple(
+            label[: len(label) - len(type_)] + into if type_ is not None and type_ in chosen else label
+            for label, type_ in zip(self.labels, self._type_by_id, strict=True)
+        )
+        merged = [type_ for type_ in self.merged if type_ not in chosen]
+        if len(chosen) > 1 or set(chosen) & set(self.merged):
+            merged.append(into)
+        return type(self)(labels, self.scheme, self.bare, tuple(merged))
 
     def ids_of(self, types: Collection[str]) -> tuple[int, ...]:
         """The numbers of all labels of ``types``, ascending."""
@@ -147,11 +184,16 @@ class LabelSpace:
         return tuple(spans)
 
     def to_json(self) -> dict[str, Any]:
-        return {"labels": list(self.labels), "scheme": self.scheme, "bare": self.bare}
+        return {
+            "labels": list(self.labels),
+            "scheme": self.scheme,
+            "bare": self.bare,
+            "merged": list(self.merged),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(tuple(data["labels"]), data["scheme"], data["bare"])
+        return cls(tuple(data["labels"]), data["scheme"], data["bare"], tuple(data.get("merged", ())))
 
     @cached_property
     def _tags(self) -> tuple[str, ...]:
@@ -160,7 +202,9 @@ class LabelSpace:
 
     @cached_property
     def _id_of_tag(self) -> dict[str, int]:
-        return {tag: number for number, tag in enumerate(self._tags)} | {OTHER: self.other_id}
+        # of several numbers that mean the same, words are labelled with the first
+        by_tag = {tag: number for number, tag in reversed(tuple(enumerate(self._tags)))}
+        return by_tag | {OTHER: self.other_id}
 
     @cached_property
     def _type_by_id(self) -> tuple[str | None, ...]:

@@ -25,8 +25,9 @@ class Step:
     """One round of learning.
 
     ``types`` are labelled in this step's data (current types); ``known`` were learned before and are not
-    labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. What else a stream knows about
-    the step is hidden from a learner, and comes through the three properties below.
+    labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. ``replay`` are old sentences, if
+    there are any: labelled with known types alone. What else a stream knows about the step is hidden from a
+    learner, and comes through the three properties below.
     """
 
     types: tuple[str, ...]
@@ -35,6 +36,7 @@ class Step:
     known: tuple[str, ...] = ()
     index: int = 0
     name: str = "step"
+    replay: Sentences = field(default=(), repr=False)
     # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
     _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
     _dev: Sentences | None = field(default=None, repr=False)
@@ -47,13 +49,17 @@ class Step:
                 f"'{self.name}' has the type '{repeated[0]}' more than once, as current or known.",
                 remedy="Types labelled in the step's data are current; known are all others learned before.",
             )
-        for sentence in (*self.train, *self.dev):
-            if not sentence.types.issubset(self.types):
-                stray = min(sentence.types.difference(self.types))
+        self._refuse_stray((*self.train, *self.dev), self.types, "one of its types")
+        self._refuse_stray(self.replay, self.known, "a known type that this step does not label")
+
+    def _refuse_stray(self, sentences: Sentences, types: tuple[str, ...], what: str) -> None:
+        for sentence in sentences:
+            if not sentence.types.issubset(types):
+                stray = min(sentence.types.difference(types))
                 raise StreamError(
-                    f"A sentence of '{self.name}' is labelled with '{stray}', which is not one of its types.",
+                    f"A sentence of '{self.name}' is labelled with '{stray}', which is not {what}.",
                     where=sentence.source,
-                    remedy=f"Use sentence.only(types), or name the type. {nearest(stray, self.types)}",
+                    remedy=f"Use sentence.only(types), or name the type. {nearest(stray, types)}",
                 )
 
     @property

@@ -31,7 +31,12 @@ class TrainingConfig(BaseModel):
     train_embeddings: bool = Field(False, description="update the subword embedding table")
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")
-    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better dev F1")
+    select_on: Literal["new", "new+old"] = Field(
+        "new",
+        description="what chooses the epoch: the new types' dev F1 (the paper's rule), or that and the "
+        "agreement with the old model about the old types",
+    )
+    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better one")
     checkpoint_minutes: float = Field(
         5.0, ge=0, description="how often an unfinished step is kept, between epochs, in a run with a folder"
     )
@@ -115,6 +120,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "freeze_other": True,
         "train_embeddings": True,
         "matches": "exact",
+        "select_on": "new",
     },
 }
 

@@ -40,7 +40,7 @@ def train(
     name: str,
     first_step: bool,
     seed: int,
-    evaluate: Callable[[Network], float] | None,
+    evaluate: Callable[[Network], dict[str, float]] | None,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
 ) -> TrainingState:
@@ -95,7 +95,7 @@ def train(
             progress.batch(float(total.detach()), len(batch.windows))
         figures = {term: float(value) / len(loader) for term, value in sums.items()}
         if evaluate is not None:
-            figures["dev_f1"] = evaluate(network)
+            figures |= evaluate(network)
         if state.note(epoch, figures) and evaluate is not None:
             state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)

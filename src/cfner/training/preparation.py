@@ -16,7 +16,7 @@ from cfner.methods.registry import Method, StepFacts
 from cfner.model.head import make_head
 from cfner.model.network import Network
 from cfner.objective.effects import matching_of
-from cfner.objective.library import ClassifyAll
+from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
 from cfner.objective.terms import LabelRoles, Objective
 from cfner.stream.labels import LabelSpace
@@ -85,11 +85,18 @@ def prepare_later(
     current: Sequence[str],
     method: Method,
     config: TrainingConfig,
+    *,
+    replay: bool = False,
 ) -> PreparedStep:
-    """Ask the teacher (the network as it comes in), grow the head, match tokens, fill the bank."""
+    """Ask the teacher (the network as it comes in), grow the head, match tokens, fill the bank.
+
+    ``replay``: the data holds old sentences too, labelled with old types.
+    """
     roles = roles_of(labels, current)
     old_types = len(labels.types) - len(current)
     objective = method.objective(StepFacts(old_types, len(current), config.epochs, roles))
+    if replay and not any(isinstance(term, ClassifyAll) for term in objective.terms):
+        objective = Objective((*objective.terms, ClassifyReplayed()))
     teacher = ask_teacher(
         network,
         data.text,

@@ -14,23 +14,23 @@ class TrainingState:
 
     epoch: int = 0  # epochs done
     best_epoch: int = 0
-    best_f1: float = -math.inf
+    best_f1: float = -math.inf  # by the rule in force: see training.selection
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def epochs_without_gain(self) -> int:
-        """Epochs since the best dev F1 was first reached; 0 without dev data."""
+        """Epochs since the best was first reached; 0 without dev data."""
         if self.best_f1 == -math.inf:
             return 0
-        reached = [figures.get("dev_f1", -math.inf) >= self.best_f1 for figures in self.history]
+        reached = [figures.get("dev_choice", -math.inf) >= self.best_f1 for figures in self.history]
         return self.epoch - (reached.index(True) + 1)
 
     def note(self, epoch: int, figures: dict[str, float]) -> bool:
         """Record an epoch; whether it is the best so far (without dev data every epoch is)."""
         self.epoch = epoch
         self.history.append(figures)
-        f1 = figures.get("dev_f1")
+        f1 = figures.get("dev_choice")
         # of equals the later one: it has seen more, and an F1 of 0 throughout must not keep the first
         better = f1 is None or f1 >= self.best_f1
         if better:

@@ -1,0 +1,97 @@
+"""What is remembered of a step, and saved with it: types, data, settings, versions, training history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cfner.errors import ModelError
+from cfner.evaluation.scores import Scores
+from cfner.model.store import StoredStep
+from cfner.stream.labels import LabelSpace
+from cfner.stream.manifest import sentences_hash
+from cfner.stream.stream import Step
+from cfner.training.config import TrainingConfig
+from cfner.training.environment import versions
+from cfner.training.state import TrainingState
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """``facts`` are JSON-able; among them ``kind``: learn, import, rename or merge."""
+
+    types: tuple[str, ...]  # labelled in the step's data
+    known: tuple[str, ...]  # learned before
+    facts: dict[str, Any]
+
+    @classmethod
+    def of_learning(
+        cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str
+    ) -> StepRecord:
+        def data(sentences: tuple[Any, ...]) -> dict[str, Any]:
+            return {"sentences": len(sentences), "hash": sentences_hash(sentences)}
+
+        facts = {
+            "kind": "learn",
+            "name": step.name,
+            "index": step.index,
+            "method": method,
+            "data": {
+                "train": data(step.train),
+                "dev": data(step.dev),
+                **({"replay": data(step.replay)} if step.replay else {}),
+            },
+            "config": config.model_dump(mode="json"),
+            "seed": config.seed,
+            "best_epoch": state.best_epoch,
+            "history": state.history,
+            "versions": versions(),
+        }
+        return cls(step.types, tuple(t for t in labels.types if t not in step.types), facts)
+
+    @classmethod
+    def of_import(cls, labels: LabelSpace, origin: str, config: TrainingConfig) -> StepRecord:
+        """The first step of a model that began as somebody's checkpoint."""
+        facts = {
+            "kind": "import",
+            "name": "imported",
+            "index": 0,
+            "method": None,
+            "origin": origin,
+            "config": config.model_dump(mode="json"),
+            "versions": versions(),
+        }
+        return cls(labels.types, (), facts)
+
+    def to_json(self, parent: str | None) -> dict[str, Any]:
+        return {"parent": parent, "types": self.types, "known": self.known, **self.facts}
+
+
+@dataclass(frozen=True)
+class SavedRecord:
+    """A step's record as it was read back."""
+
+    record: StepRecord
+    parent: str | None
+    settings: dict[str, Any]  # of TrainingConfig, those that this version knows
+    scores: Scores | None
+
+
+def read_record(stored: StoredStep) -> SavedRecord:
+    facts = stored.read_json("step.json")
+    try:
+        settings = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
+        settings["method"]
+        has_scores = (stored.folder / "scores.json").is_file()
+        return SavedRecord(
+            StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
+            facts["parent"],
+            settings,
+            Scores.from_json(stored.read_json("scores.json")) if has_scores else None,
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ModelError(
+            f"The facts about the step (step.json, scores.json) are damaged or incomplete: {error!r}.",
+            where=str(stored.folder),
+            remedy="Restore the step from a copy.",
+        ) from error
