@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -78,6 +78,7 @@ class ContinualTagger:
         saved = found.settings
         if settings.get("method", saved["method"]) != saved["method"]:
             saved = saved | {"parameters": {}, "without": ()}  # another method has other parameters
+        settings["parameters"] = {**saved.get("parameters", {}), **settings.get("parameters", {})}
         model = read_model(stored)
         tagger = cls(model, TrainingConfig.build({**saved, "encoder": model.encoder, **settings}))
         tagger.record, tagger.scores = found.record, found.scores
@@ -98,6 +99,11 @@ class ContinualTagger:
     def types(self) -> tuple[str, ...]:
         """All types learned so far, in order."""
         return self.model.labels.types
+
+    @property
+    def saved_step(self) -> StoredStep | None:
+        """The step as it is on disk; None while it is not saved."""
+        return self._saved
 
     @property
     def accelerator(self) -> Accelerator:
@@ -217,8 +223,11 @@ class ContinualTagger:
         found = tag(self.model, sentences, batch_size=self.config.eval_batch_size)
         return found[0] if single else found
 
-    def save(self, folder: str | Path) -> StoredStep:
-        """Add the step learned last to a model folder and make it current."""
+    def save(self, folder: str | Path, extras: Mapping[str, Any] | None = None) -> StoredStep:
+        """Add the step learned last to a model folder and make it current.
+
+        ``extras``: JSON files to keep with the step, by name.
+        """
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
@@ -238,6 +247,8 @@ class ContinualTagger:
             write_json(path / "step.json", record.to_json(self._parent))
             if self.scores is not None:
                 write_json(path / "scores.json", self.scores.to_json())
+            for name, value in (extras or {}).items():
+                write_json(path / name, value)
 
         self._saved = target.add(write)
         return self._saved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,14 +127,23 @@ def train(
 def build_config(
     flags: dict[str, Any], paper: dict[str, Any], pairs: list[str], file: Path | None, preset: str | None
 ) -> TrainingConfig:
-    """Settings from flags; ``--set`` names a setting or, failing that, a parameter of the method."""
-    from cfner.errors import ConfigError
+    """Settings from flags, over a file's, over a preset's."""
     from cfner.methods import create
+    from cfner.training.config import TrainingConfig
+
+    built = TrainingConfig.build(given_settings(flags, paper, pairs), file=file, preset=preset)
+    create(built.method, built.parameters, built.without)  # a wrong parameter is an error before any work
+    return built
+
+
+def given_settings(flags: dict[str, Any], parameters: dict[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
+    """What was given; ``--set`` names a setting or, failing that, a parameter of the method."""
+    from cfner.errors import ConfigError
     from cfner.training.config import TrainingConfig
 
     # a flag that is None was not given; --set NAME=null gives it
     flags = {name: value for name, value in flags.items() if value is not None}
-    parameters = {name: value for name, value in paper.items() if value is not None}
+    parameters = {name: value for name, value in parameters.items() if value is not None}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
@@ -143,9 +153,7 @@ def build_config(
         except ValueError:
             value = text
         (flags if name in TrainingConfig.model_fields else parameters)[name] = value
-    built = TrainingConfig.build({**flags, "parameters": parameters}, file=file, preset=preset)
-    create(built.method, built.parameters, built.without)  # a wrong parameter is an error before any work
-    return built
+    return {**flags, "parameters": parameters}
 
 
 def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:

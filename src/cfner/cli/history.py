@@ -1,0 +1,96 @@
+"""``cfner history``, ``rollback``, ``rename`` and ``merge``: a model's steps, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cfner.practice.history import PastStep
+
+Model = Annotated[Path, typer.Argument(help="A model folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+
+
+def history(
+    model: Model,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every byte and the whole lineage.")] = False,
+    json: Json = False,
+) -> None:
+    """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
+    from cfner.cli.show import console, plain, print_json
+    from cfner.practice.history import history as past
+    from cfner.practice.history import verify as verified
+
+    steps = verified(model) if verify else past(model)
+    if json:
+        print_json([step.to_json() for step in steps])
+        return
+    from rich.table import Table
+
+    table = Table(title=f"{len(steps)} steps of {plain(str(model)).plain}", title_justify="left")
+    for name in ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "saved"):
+        table.add_column(name)
+    for step in steps:
+        table.add_row(
+            "▶" if step.current else "",
+            str(step.number),
+            str(step.parent or "·"),
+            plain(step.name if step.kind in {"rename", "merge"} else step.kind),
+            plain(", ".join(step.types)),
+            step.method or "·",
+            str(step.sentences or "·"),
+            "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
+            step.saved.replace("+00:00", "").replace("T", " "),
+        )
+    screen = console()
+    screen.print(table)
+    if verify:
+        screen.print("Every file is what it was when it was saved, and every step's parent is there.")
+
+
+def rollback(
+    model: Model,
+    step: Annotated[int, typer.Argument(help="The step to go back (or forward) to; see 'cfner history'.")],
+    json: Json = False,
+) -> None:
+    """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""
+    from cfner.practice.history import rollback as go_back
+
+    _tell(go_back(model, step), model, json)
+
+
+def rename(
+    model: Model,
+    old: Annotated[str, typer.Argument(help="The type's name now.")],
+    new: Annotated[str, typer.Argument(help="Its new name.")],
+    json: Json = False,
+) -> None:
+    """Give an entity type another name, as a new step with the same weights."""
+    from cfner.practice.history import rename as give_name
+
+    _tell(give_name(model, old, new), model, json)
+
+
+def merge(
+    model: Model,
+    types: Annotated[list[str], typer.Argument(help="The types that become one.")],
+    into: Annotated[str, typer.Option(help="The name of the one type; may be one of them.")],
+    json: Json = False,
+) -> None:
+    """Make several entity types one, as a new step with the same weights."""
+    from cfner.practice.history import merge as make_one
+
+    _tell(make_one(model, types, into), model, json)
+
+
+def _tell(step: PastStep, model: Path, as_json: bool) -> None:
+    from cfner.cli.show import console, plain, print_json
+
+    if as_json:
+        print_json(step.to_json())
+        return
+    types = ", ".join(step.all_types)
+    console().print(plain(f"Step {step.number} of {model} is current now ({step.name}). It knows: {types}."))

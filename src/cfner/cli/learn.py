@@ -1,0 +1,206 @@
+"""``cfner learn``: teach a model that is in use new types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cfner.cli.train import given_settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cfner.practice.agreement import AgreementReport
+    from cfner.practice.guard import GuardReport, Interval
+    from cfner.practice.learn import Learned
+
+REFUSED = 3  # exit code: the guard refused the new model
+
+Flag = typer.Option
+_STYLE = {"kept": "green", "forgotten": "bold red", "accepted": "yellow"}
+
+
+def learn(
+    model: Annotated[
+        str, typer.Argument(help="A model folder, or any Hugging Face token-classification checkpoint.")
+    ],
+    data: Annotated[str, typer.Argument(help="Text labelled with the new types: a file or a folder.")],
+    out: Annotated[
+        Path | None, Flag("--out", "-o", help="Folder for the new model; it must not exist yet.")
+    ] = None,
+    in_place: Annotated[bool, Flag("--in-place", help="Add the step to the model itself.")] = False,
+    # what is learned
+    types: Annotated[
+        str | None, Flag(help="Learn these types only, comma-separated; default: all that are new.")
+    ] = None,
+    old_labels: Annotated[
+        str, Flag(help="Labels of types that the model knows already: error, ignore or use.")
+    ] = "error",
+    replay: Annotated[
+        Path | None, Flag(help="A few old sentences to mix in, labelled with old types.")
+    ] = None,
+    # how it is judged
+    guard: Annotated[
+        Path | None,
+        Flag(help="Sentences labelled with old types: a model that forgot them is refused (exit code 3)."),
+    ] = None,
+    max_forgetting: Annotated[float, Flag(help="F1 points that an old type may lose.")] = 2.0,
+    accept_forgetting: Annotated[
+        list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
+    ] = None,
+    unlabelled: Annotated[
+        list[Path] | None,
+        Flag(help="Text without labels, one a line, on which old and new model are compared; repeatable."),
+    ] = None,
+    # how it is trained
+    method: Annotated[
+        str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: the model's own, or cfner.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, Flag(help="Leave out a part of the method; may be repeated.")
+    ] = None,
+    epochs: Annotated[int | None, Flag(help="Epochs.")] = None,
+    patience: Annotated[int | None, Flag(help="Stop after so many epochs without a better one.")] = None,
+    batch_size: Annotated[int | None, Flag(help="Sentences per batch and process.")] = None,
+    lr_encoder: Annotated[float | None, Flag(help="Learning rate of the encoder.")] = None,
+    lr_head: Annotated[float | None, Flag(help="Learning rate of the head.")] = None,
+    seed: Annotated[int | None, Flag(help="Seed of the training.")] = None,
+    preset: Annotated[
+        str | None, Flag(help="'paper': the paper's settings, its choice of the epoch among them.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")
+    ] = None,
+    # how the data is read
+    format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
+    tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
+    every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    dev_share: Annotated[
+        float, Flag(help="Share of the sentences held out to choose the epoch, if there is no dev file.")
+    ] = 0.15,
+    json: Annotated[bool, Flag("--json", help="Print the report as JSON and nothing else.")] = False,
+) -> None:
+    """Teach a model new entity types from text labelled with them alone, and report what became of the old.
+
+    The old model is never changed: the new one goes to --out, or is added as a step (--in-place) that
+    'cfner rollback' can undo. Run 'cfner check' first.
+    """
+    from cfner.cli.show import print_json, training_progress
+    from cfner.practice.learn import learn as learn_types
+
+    flags = {
+        "method": method,
+        "without": tuple(without) if without else None,
+        "epochs": epochs,
+        "patience": patience,
+        "batch_size": batch_size,
+        "lr_encoder": lr_encoder,
+        "lr_head": lr_head,
+        "seed": seed,
+    }
+    learned = learn_types(
+        model,
+        data,
+        out=out,
+        in_place=in_place,
+        types=[part.strip() for part in types.split(",")] if types is not None else None,
+        old_labels=old_labels,
+        replay=replay,
+        guard_data=guard,
+        max_forgetting=max_forgetting,
+        accept_forgetting=accept_forgetting or (),
+        unlabelled=unlabelled or (),
+        preset=preset,
+        settings=given_settings(flags, {}, set_ or []),
+        reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
+        progress=training_progress(),
+    )
+    if json:
+        print_json(learned.to_json())
+    else:
+        _tell(learned, model)
+    if not learned.accepted:
+        raise typer.Exit(REFUSED)
+
+
+def _tell(learned: Learned, model: str) -> None:
+    from cfner.cli.show import console, plain, scores_table
+
+    screen = console()
+    plan = learned.plan
+    for what, types in (("Learned", plan.new), ("More data for", plan.more), ("Ignored", plan.ignored)):
+        if types:
+            screen.print(plain(f"{what}: {', '.join(types)}"))
+    best = learned.epochs[learned.best_epoch - 1]
+    if "dev_f1" in best:
+        agreed = best.get("dev_agreement")
+        screen.print(
+            f"Epoch {learned.best_epoch} of {len(learned.epochs)} was kept: F1 of the step's types "
+            f"{best['dev_f1']:.1f}"
+            + (f", agreement with the old model on old types {agreed:.1f} %" if agreed is not None else "")
+            + " (held-out sentences)."
+        )
+    if learned.scores.types:
+        screen.print(scores_table(learned.scores, f"F1: {learned.scored_on}"))
+    if learned.guard is not None:
+        _tell_guard(screen, learned.guard)
+    else:
+        screen.print("No labelled old data was given (--guard), so forgetting could not be measured as F1.")
+    for report in learned.agreement:
+        _tell_agreement(screen, report)
+    if learned.accepted:
+        screen.print(plain(f"The new model is step {learned.step} of {learned.folder}."))
+        screen.print(plain(f"Look at what changed: cfner diff {model} {learned.folder} TEXT"))
+    else:
+        forgotten = ", ".join(learned.guard.forgotten) if learned.guard else ""
+        screen.print(
+            plain(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
+        )
+        screen.print(
+            "What may help: a lower --lr-encoder, a higher weight of the old (--set lambda_base=4), a few old "
+            "sentences (--replay FILE); or --accept-forgetting TYPE if the loss is meant."
+        )
+
+
+def _tell_guard(screen: Console, report: GuardReport) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+
+    title = f"F1 of old types before and after ({report.sentences} sentences, 95 % intervals)"
+    table = Table(title=title, title_justify="left")
+    for name in ("type", "mentions", "before", "after", "lost", "verdict"):
+        table.add_column(name, justify="left" if name in {"type", "verdict"} else "right")
+    for row in report.types:
+        cells = (_span(row.before), _span(row.after), _span(row.loss))
+        verdict = Text(row.verdict, style=_STYLE.get(row.verdict, ""))
+        table.add_row(plain(row.type), str(row.mentions), *cells, verdict)
+    screen.print(table)
+    screen.print(
+        f"forgotten: surely lost more than {report.max_forgetting:g} points; kept: surely not; "
+        "unclear: this data cannot tell."
+    )
+    if report.absent:
+        screen.print(
+            plain(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
+        )
+
+
+def _tell_agreement(screen: Console, report: AgreementReport) -> None:
+    from cfner.cli.show import plain
+
+    said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
+    low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
+    text = f"Agreement (not F1) of old and new model about old types, on {report.where}: {said}."
+    if low:
+        text += " Lowest: " + ", ".join(
+            f"{t.type} {t.agreement:.0f} %" for t in sorted(low, key=lambda t: t.agreement or 0)[:5]
+        )
+    screen.print(plain(text))
+
+
+def _span(interval: Interval) -> str:
+    return f"{interval.value:.1f} [{interval.low:.1f}, {interval.high:.1f}]"

@@ -1,0 +1,161 @@
+"""The forgetting guard: what a new model lost of the old types, and whether that is certain.
+
+With labelled sentences of old types: F1 before and after, per type, with intervals from a paired bootstrap
+over sentences (both models are scored on the same resampled sentences, so that what is common to both
+cancels). Without: only how far the two models agree, which is not F1 and is never called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfner.corpus.sentence import Sentence, Span
+
+Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions"]
+Tagger = Callable[[Sequence[Sentence]], Sequence[Collection[Span]]]
+Counts = npt.NDArray[np.float64]
+
+RESAMPLES = 2000
+FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
+_CELLS = 20_000_000  # sentences x resamples held at a time
+
+
+class Interval(NamedTuple):
+    """A figure in points, and its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TypeReport:
+    """One old type before and after. ``loss`` is before minus after: positive when it got worse."""
+
+    type: str
+    mentions: int
+    before: Interval
+    after: Interval
+    loss: Interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """F1 of old types before and after, on labelled sentences. ``refused`` if a type is surely forgotten."""
+
+    types: tuple[TypeReport, ...]
+    sentences: int
+    max_forgetting: float
+    absent: tuple[str, ...]  # old types that the guard data does not mention: nothing can be said
+    kind: str = "f1"
+
+    @property
+    def forgotten(self) -> tuple[str, ...]:
+        return tuple(report.type for report in self.types if report.verdict == "forgotten")
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.forgotten)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "refused": self.refused,
+            "sentences": self.sentences,
+            "max_forgetting": self.max_forgetting,
+            "resamples": RESAMPLES,
+            "types": [
+                asdict(report) | {key: getattr(report, key)._asdict() for key in ("before", "after", "loss")}
+                for report in self.types
+            ],
+            "absent": list(self.absent),
+        }
+
+
+def guard(
+    sentences: Sequence[Sentence],
+    before: Sequence[Collection[Span]],
+    after: Sequence[Collection[Span]],
+    old_types: Sequence[str],
+    *,
+    max_forgetting: float = 2.0,
+    accepted: Collection[str] = (),
+    seed: int = 0,
+) -> GuardReport:
+    """Judge what two models predict of the same labelled sentences, for each of ``old_types``."""
+    gold = [sentence.spans for sentence in sentences]
+    counts = np.stack([_counts(gold, spans, old_types) for spans in (before, after)], axis=1)
+    mentions = counts[:, 0, :, 1].sum(0)
+    measured = _f1(counts.sum(0))
+    drawn = _bootstrap(counts, seed)
+    reports = []
+    for index, type_ in enumerate(old_types):
+        if not mentions[index]:
+            continue
+        loss = _interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
+        reports.append(
+            TypeReport(
+                type_,
+                int(mentions[index]),
+                _interval(measured[0, index], drawn[:, 0, index]),
+                _interval(measured[1, index], drawn[:, 1, index]),
+                loss,
+                _verdict(loss, int(mentions[index]), max_forgetting, type_ in accepted),
+            )
+        )
+    absent = tuple(t for t, count in zip(old_types, mentions, strict=True) if not count)
+    return GuardReport(tuple(reports), len(sentences), max_forgetting, absent)
+
+
+def _verdict(loss: Interval, mentions: int, limit: float, accepted: bool) -> Verdict:
+    if loss.low > limit:
+        return "accepted" if accepted else "forgotten"
+    if mentions < FEWEST_MENTIONS:
+        return "too few mentions"
+    return "kept" if loss.high <= limit else "unclear"
+
+
+def _counts(
+    gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]], types: Sequence[str]
+) -> Counts:
+    """[S, T, 3] per sentence and type: found, in the gold, predicted."""
+    place = {type_: index for index, type_ in enumerate(types)}
+    counts = np.zeros((len(gold), len(types), 3))
+    for row, (gold_spans, predicted_spans) in enumerate(zip(gold, predicted, strict=True)):
+        right = set(gold_spans) & set(predicted_spans)
+        for column, spans in enumerate((right, gold_spans, predicted_spans)):
+            for span in spans:
+                if span.type in place:
+                    counts[row, place[span.type], column] += 1
+    return counts
+
+
+def _f1(counts: Counts) -> Counts:
+    """[..., 3] -> [...] in percent; 0 where there is nothing to find and nothing was predicted."""
+    whole = counts[..., 1] + counts[..., 2]
+    return 200 * counts[..., 0] / np.where(whole == 0, 1, whole)
+
+
+def _bootstrap(counts: Counts, seed: int) -> Counts:
+    """[R, 2, T] F1 of both models on the same resampled sentences."""
+    random = np.random.default_rng(seed)
+    size = len(counts)
+    flat = counts.reshape(size, -1)
+    at_a_time = max(1, _CELLS // max(size, 1))
+    parts = []
+    for start in range(0, RESAMPLES, at_a_time):
+        rows = min(at_a_time, RESAMPLES - start)
+        times = random.multinomial(size, np.full(size, 1 / size), size=rows).astype(np.float64)
+        parts.append(_f1((times @ flat).reshape(rows, *counts.shape[1:])))
+    return np.concatenate(parts)
+
+
+def _interval(value: float, drawn: npt.NDArray[np.float64]) -> Interval:
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Interval(float(value), float(low), float(high))

@@ -1,0 +1,162 @@
+"""A model's past: its steps, how each came from another, and the way back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ModelError, StreamError
+from cfner.model.store import SEAL, ModelFolder, StoredStep, write_json
+from cfner.stream.labels import LabelSpace
+
+_WRITTEN_ANEW = {SEAL, "labels.json", "step.json", "scores.json", "report.json"}
+
+
+@dataclass(frozen=True)
+class PastStep:
+    """One step of a model folder, as ``cfner history`` tells it."""
+
+    number: int
+    kind: str  # learn, import, rename or merge
+    name: str
+    types: tuple[str, ...]  # what it learned, imported or renamed
+    all_types: tuple[str, ...]  # what the model knows after it
+    parent: int | None
+    current: bool
+    method: str | None
+    sentences: int | None
+    micro_f1: float | None  # if the step was scored on all the types that it knows
+    macro_f1: float | None
+    saved: str  # when, as ISO 8601 in UTC
+    hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def history(model: str | Path) -> list[PastStep]:
+    """All steps in the order in which they were added; a step's parent is not always the one before it."""
+    folder = ModelFolder(model)
+    current = folder.current_name()
+    stored = [folder.step(name) for name in folder.names()]
+    number_of = {step.hash: int(step.name) for step in stored}
+    return [_told(step, number_of, step.name == current) for step in stored]
+
+
+def verify(model: str | Path) -> list[PastStep]:
+    """Check every byte of every step, and that each step's parent is there and older; then the history."""
+    folder = ModelFolder(model)
+    earlier: set[str] = set()
+    for name in folder.names():
+        step = folder.step(name)
+        folder.verify(step)
+        parent = step.read_json("step.json").get("parent")
+        if parent is not None and parent not in earlier:
+            raise ModelError(
+                f"The parent of step '{name}' is not among the steps before it: the lineage is broken.",
+                where=str(step.folder),
+                remedy="Restore the missing step from a copy.",
+            )
+        earlier.add(step.hash)
+    return history(model)
+
+
+def rollback(model: str | Path, step: int) -> PastStep:
+    """Make an earlier (or later) step current, after checking its bytes. Nothing is removed."""
+    folder = ModelFolder(model)
+    target = folder.step(step)
+    folder.verify(target)
+    folder.point_to(target.name)
+    return next(past for past in history(model) if past.current)
+
+
+def rename(model: str | Path, old: str, new: str) -> PastStep:
+    """Give a type another name, as a new step with the same weights."""
+    return _relabel(model, "rename", [old], new)
+
+
+def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
+    """Make several types one, as a new step with the same weights: what was any of them is now ``into``."""
+    if len(set(types)) < 2:
+        raise StreamError("A merge needs at least two types.", remedy="To give one another name, rename it.")
+    return _relabel(model, "merge", list(dict.fromkeys(types)), into)
+
+
+def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
+    folder = ModelFolder(model)
+    source = folder.step()
+    folder.verify(source)
+    facts, step = source.read_json("labels.json"), source.read_json("step.json")
+    renamed = LabelSpace.from_json(facts).renamed(types, into)
+
+    def names(before: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(into if type_ in types else type_ for type_ in before))
+
+    # a merged type must not be both learned here and known before
+    current = names(step["types"])
+    record = {
+        **{key: value for key, value in step.items() if key not in {"data", "history", "best_epoch"}},
+        "parent": source.hash,
+        "kind": kind,
+        "name": f"{kind} {', '.join(types)} -> {into}",
+        "types": current,
+        "known": [type_ for type_ in names(step["known"]) if type_ not in current],
+        "operation": {"types": list(types), "into": into},
+    }
+
+    def write(path: Path) -> None:
+        for file in source.folder.iterdir():
+            if file.name not in _WRITTEN_ANEW:
+                shutil.copy2(file, path / file.name)
+        write_json(path / "labels.json", {**facts, **renamed.to_json()})
+        write_json(path / "step.json", record)
+        if kind == "rename" and (source.folder / "scores.json").is_file():
+            write_json(path / "scores.json", _renamed_scores(source.read_json("scores.json"), types[0], into))
+
+    folder.add(write)
+    return next(past for past in history(model) if past.current)
+
+
+def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The same scores under the new name. (Merged types would have to be scored anew, so they have none.)"""
+    return {
+        **scores,
+        "types": [new if type_ == old else type_ for type_ in scores["types"]],
+        "per_type": {new if type_ == old else type_: row for type_, row in scores["per_type"].items()},
+    }
+
+
+def _told(step: StoredStep, number_of: Mapping[str, int], current: bool) -> PastStep:
+    facts, labels = step.read_json("step.json"), step.read_json("labels.json")
+    scores = step.read_json("scores.json") if (step.folder / "scores.json").is_file() else {}
+    try:
+        known = LabelSpace.from_json(labels).types
+        if set(scores.get("types", ())) != set(known):  # a mean over some of the types would mislead
+            scores = {}
+        kind = facts.get("kind", "learn")
+        operation = facts.get("operation")
+        return PastStep(
+            number=int(step.name),
+            kind=kind,
+            name=str(facts["name"]),
+            types=tuple([operation["into"]] if operation else facts["types"]),
+            all_types=known,
+            parent=number_of.get(facts["parent"]) if facts["parent"] else None,
+            current=current,
+            method=facts.get("method") if kind == "learn" else None,
+            sentences=facts["data"]["train"]["sentences"] if kind == "learn" else None,
+            micro_f1=scores.get("micro_f1"),
+            macro_f1=scores.get("macro_f1"),
+            saved=datetime.fromtimestamp((step.folder / SEAL).stat().st_mtime, UTC).isoformat("T", "seconds"),
+            hash=step.hash,
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"The facts about the step are damaged or incomplete: {error!r}.",
+            where=str(step.folder),
+            remedy="Restore the step from a copy.",
+        ) from error

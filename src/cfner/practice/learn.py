@@ -1,0 +1,236 @@
+"""Teach a model that is in use new types, from text labelled with them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.errors import ConfigError, nearest
+from cfner.evaluation.metrics import score
+from cfner.evaluation.scores import Counts, Scores
+from cfner.model.prediction import tag
+from cfner.practice.agreement import AgreementReport, agreement
+from cfner.practice.guard import GuardReport, guard
+from cfner.practice.new_data import (
+    ComparedText,
+    NewData,
+    compared_texts,
+    labelled_sentences,
+    replayed_sentences,
+)
+from cfner.practice.plan import StepPlan, plan_step
+from cfner.practice.workplace import Workplace
+from cfner.stream.stream import Step
+from cfner.tagger import ContinualTagger
+from cfner.training.config import PRESETS
+from cfner.training.progress import Progress
+
+Spans = list[tuple[Span, ...]]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What came of it. ``folder`` holds the new model: where it was asked for, or aside if it was refused."""
+
+    folder: Path
+    accepted: bool
+    plan: StepPlan
+    step: int
+    best_epoch: int
+    epochs: tuple[dict[str, float], ...]
+    scores: Scores  # of the types that there was data to score
+    scored_on: str
+    guard: GuardReport | None
+    agreement: tuple[AgreementReport, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "accepted": self.accepted,
+            "step": self.step,
+            "new_types": list(self.plan.new),
+            "more_data_for": list(self.plan.more),
+            "ignored_types": list(self.plan.ignored),
+            "best_epoch": self.best_epoch,
+            "epochs": list(self.epochs),
+            "scores": self.scores.to_json(),
+            "scored_on": self.scored_on,
+            "guard": None if self.guard is None else self.guard.to_json(),
+            "agreement": [report.to_json() for report in self.agreement],
+        }
+
+
+def learn(
+    model: str | Path,
+    data: str,
+    *,
+    out: str | Path | None = None,
+    in_place: bool = False,
+    types: Sequence[str] | None = None,
+    old_labels: str = "error",
+    replay: str | Path | None = None,
+    guard_data: str | Path | None = None,
+    max_forgetting: float = 2.0,
+    accept_forgetting: Sequence[str] = (),
+    unlabelled: Sequence[str | Path] = (),
+    preset: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Learned:
+    """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
+
+    The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
+    kept aside instead. ``settings`` are those of TrainingConfig, ``reading`` those of Corpus.read.
+    """
+    place = Workplace.choose(model, out, in_place)
+    fresh = NewData.read(data, **(reading or {}))
+    guarded = labelled_sentences(guard_data) if guard_data is not None else None
+
+    def score_before_import(tagger: ContinualTagger) -> None:
+        if guarded is not None:
+            tagger.scores = score(*_gold_and_found(tagger, guarded, tagger.types), tagger.types)
+
+    tagger = place.open(_settings(preset, settings), score_before_import)
+    _refuse_methods_with_old_data(tagger)
+    plan = plan_step(fresh.types, tagger.types, types, old_labels)
+    fresh = fresh.only(plan.current)
+    known = tuple(t for t in tagger.types if t not in plan.current)
+    step = Step(
+        types=plan.current,
+        train=fresh.train,
+        dev=fresh.dev,
+        known=known,
+        index=_number(tagger),
+        name=f"learn {', '.join(plan.current)}",
+        replay=replayed_sentences(replay, known),
+    )
+    judge = _Judge(tagger, known, guarded, compared_texts(fresh, unlabelled))
+    judge.check_accepted(accept_forgetting)
+    state = tagger.learn(step, progress, unfinished=place.unfinished)
+    report = judge.guard(tagger, max_forgetting, accept_forgetting)
+    agreements = judge.agreements(tagger)
+    tagger.scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
+    accepted = report is None or not report.refused
+    told = {
+        "scored_on": scored_on,
+        "guard": None if report is None else report.to_json(),
+        "agreement": [item.to_json() for item in agreements],
+    }
+    save = place.accept if accepted else place.refuse
+    folder = save(tagger, {"report.json": {"accepted": accepted, **told}})
+    return Learned(
+        folder=folder,
+        accepted=accepted,
+        plan=plan,
+        step=_number(tagger),
+        best_epoch=state.best_epoch,
+        epochs=tuple(state.history),
+        scores=tagger.scores,
+        scored_on=scored_on,
+        guard=report,
+        agreement=agreements,
+    )
+
+
+class _Judge:
+    """Asks the old model before the step, the new one after it, and compares."""
+
+    def __init__(
+        self,
+        tagger: ContinualTagger,
+        known: tuple[str, ...],
+        guarded: Sequence[Sentence] | None,
+        texts: Mapping[str, ComparedText],
+    ) -> None:
+        self.old_types, self.known, self.guarded, self.texts = tagger.types, known, guarded, texts
+        self.guarded_before = None if guarded is None else _spans(tagger, guarded)
+        self.before = {name: _spans(tagger, text.sentences) for name, text in texts.items()}
+
+    def check_accepted(self, types: Sequence[str]) -> None:
+        """Before hours of training, not after."""
+        for type_ in types:
+            if type_ not in self.old_types:
+                raise ConfigError(
+                    f"--accept-forgetting names '{type_}', which the model does not know.",
+                    remedy=nearest(type_, self.old_types),
+                )
+
+    def guard(
+        self, tagger: ContinualTagger, max_forgetting: float, accepted: Sequence[str]
+    ) -> GuardReport | None:
+        if self.guarded is None or self.guarded_before is None:
+            return None
+        return guard(
+            self.guarded,
+            self.guarded_before,
+            _spans(tagger, self.guarded),
+            self.old_types,
+            max_forgetting=max_forgetting,
+            accepted=accepted,
+        )
+
+    def agreements(self, tagger: ContinualTagger) -> tuple[AgreementReport, ...]:
+        return tuple(
+            agreement(name, self.before[name], _spans(tagger, text.sentences), self.known, text.labelled)
+            for name, text in self.texts.items()
+        )
+
+
+def _refuse_methods_with_old_data(tagger: ContinualTagger) -> None:
+    if tagger.method.starts_afresh:
+        raise ConfigError(
+            f"The method '{tagger.config.method}' needs all old data, which is not there.",
+            remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
+        )
+
+
+def _settings(preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The preset's settings under the user's. The encoder is the model's own, whatever a preset says."""
+    merged = {"select_on": "new+old", **(PRESETS.get(preset, {}) if preset else {}), **(settings or {})}
+    if preset is not None and preset not in PRESETS:
+        raise ConfigError(f"There is no preset '{preset}'.", remedy=f"Known: {', '.join(PRESETS)}.")
+    merged.pop("encoder", None)
+    return merged
+
+
+def _number(tagger: ContinualTagger) -> int:
+    """The step that the tagger was saved as; 0 if it was not."""
+    return int(tagger.saved_step.name) if tagger.saved_step is not None else 0
+
+
+def _spans(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> Spans:
+    found = tag(tagger.model, sentences, batch_size=tagger.config.eval_batch_size)
+    return [prediction.spans for prediction in found]
+
+
+def _gold_and_found(
+    tagger: ContinualTagger, sentences: Sequence[Sentence], types: Collection[str]
+) -> tuple[Spans, Spans]:
+    """Only mentions of ``types``, on both sides: the data does not label the others."""
+    found = [tuple(span for span in spans if span.type in types) for spans in _spans(tagger, sentences)]
+    return [sentence.only(types).spans for sentence in sentences], found
+
+
+def _scores(
+    tagger: ContinualTagger,
+    fresh: NewData,
+    current: Sequence[str],
+    guarded: Sequence[Sentence] | None,
+    known: Sequence[str],
+) -> tuple[Scores, str]:
+    """Each type on the data that labels it, and in words what that was."""
+    counts: dict[str, Counts] = {}
+    said = []
+    if guarded is not None and known:
+        counts |= score(*_gold_and_found(tagger, guarded, known), known).counts
+        said.append("old types on the guard's sentences")
+    sentences, which = (fresh.test, "test") if fresh.test else (fresh.dev, "held-out")
+    if sentences:
+        counts |= score(*_gold_and_found(tagger, sentences, current), current).counts
+        chosen = "" if fresh.test else " (which also chose the epoch)"
+        said.append(f"the step's types on the {which} sentences of the new data{chosen}")
+    return Scores(tuple(counts), counts), "; ".join(said) or "nothing"

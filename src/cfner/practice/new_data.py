@@ -1,0 +1,91 @@
+"""The sentences that ``learn`` works with: the new data, old sentences to mix in, sentences to judge by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.words import sentence_from_characters
+from cfner.errors import CorpusError
+
+_FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
+
+
+class ComparedText(NamedTuple):
+    """Sentences, and the mentions that the new data labels in them (None for a text without labels)."""
+
+    sentences: tuple[Sentence, ...]
+    labelled: tuple[tuple[Span, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class NewData:
+    """The data of a step, read and divided; ``test`` is only for scoring."""
+
+    name: str
+    train: tuple[Sentence, ...]
+    dev: tuple[Sentence, ...]
+    test: tuple[Sentence, ...]
+
+    @classmethod
+    def read(cls, path: str, *, dev_share: float = 0.15, **options: Any) -> NewData:
+        """A file or folder in any known format. Without a dev split, a share of train is held out."""
+        corpus = Corpus.read(path, **options)
+        if not corpus.train:
+            raise CorpusError("There are no training sentences.", where=path, remedy="Give a train file.")
+        train, dev = corpus.train, corpus.dev
+        if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
+            parts = Corpus(corpus.name, train).split(dev=dev_share, test=0)
+            train, dev = parts.train, parts.dev
+        return cls(corpus.name, train, dev, corpus.test)
+
+    @property
+    def types(self) -> set[str]:
+        return {t for part in (self.train, self.dev) for sentence in part for t in sentence.types}
+
+    def only(self, types: Collection[str]) -> NewData:
+        parts = (tuple(s.only(types) for s in part) for part in (self.train, self.dev, self.test))
+        return NewData(self.name, *parts)
+
+
+def labelled_sentences(path: str | Path) -> tuple[Sentence, ...]:
+    """Labelled sentences: a file, or the test split of a folder."""
+    if Path(path).is_dir():
+        sentences = Corpus.read(path).test
+        if not sentences:
+            raise CorpusError("There is no test split.", where=str(path), remedy="Name a labelled file.")
+        return tuple(s for s in sentences if len(s))
+    return tuple(s for s in read_sentences(path)[0] if len(s))
+
+
+def replayed_sentences(path: str | Path | None, known: Collection[str]) -> tuple[Sentence, ...]:
+    if path is None:
+        return ()
+    sentences = tuple(s.only(known) for s in read_sentences(path)[0] if len(s))
+    if not any(sentence.spans for sentence in sentences):
+        raise CorpusError(
+            "The sentences to mix in mention none of the old types.",
+            where=str(path),
+            remedy=f"Old types that are not labelled in the new data: {', '.join(known)}.",
+        )
+    return sentences
+
+
+def compared_texts(fresh: NewData, unlabelled: Sequence[str | Path]) -> dict[str, ComparedText]:
+    """What old and new model are compared on, by name: the new text, and any text given."""
+    # the held-out part if there is one: the student was told to agree on the rest
+    own = fresh.dev or fresh.train
+    name = f"the new text ({'held-out' if fresh.dev else 'training'} sentences of {fresh.name})"
+    texts = {name: ComparedText(own, tuple(sentence.spans for sentence in own))}
+    for path in unlabelled:
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorpusError(f"The text cannot be read: {error}.", where=str(path)) from error
+        read = tuple(sentence_from_characters(line, [])[0] for line in lines if line.strip())
+        texts[str(path)] = ComparedText(tuple(s for s in read if len(s)), None)
+    return texts

@@ -1,0 +1,117 @@
+"""Where a new model is made, and where it goes: nothing of the user's is touched before it is whole.
+
+While a step is learned it lives in ``OUT.unfinished`` (an interrupted one goes on from there). A model that
+the guard refused is kept as ``OUT.refused``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cfner.errors import ConfigError, ModelError
+from cfner.interop.models import is_model_folder
+from cfner.model.store import ModelFolder
+from cfner.tagger import ContinualTagger
+from cfner.training.checkpoint import FILE as UNFINISHED_STEP
+
+
+class Workplace:
+    """The folders of one ``learn``. ``out`` is None when the step is added to the model itself."""
+
+    def __init__(self, model: str | Path, out: Path | None) -> None:
+        self.model = model
+        self.out = out
+        target = out if out is not None else Path(model)
+        self.unfinished = target.with_name(f"{target.name}.unfinished")
+        self.aside = _free(target.with_name(f"{target.name}.refused"))
+
+    @classmethod
+    def choose(cls, model: str | Path, out: str | Path | None, in_place: bool) -> Workplace:
+        if (out is None) != in_place:
+            raise ConfigError(
+                "Both --out and --in-place were given." if in_place else "Where should the new model go?",
+                remedy="Give --out FOLDER for a new model, or --in-place to add the step to this one.",
+            )
+        if in_place and not is_model_folder(model):
+            raise ConfigError(
+                "A step cannot be added to a checkpoint in place: only a model folder has steps.",
+                where=str(model),
+                remedy="Give --out FOLDER; the checkpoint becomes the first step there.",
+            )
+        target = None if out is None else Path(out)
+        if target is not None and (target.exists() or target.is_symlink()):
+            raise ModelError(
+                "There is something here already.", where=str(target), remedy="Choose a new folder for --out."
+            )
+        return cls(model, target)
+
+    def open(
+        self, settings: Mapping[str, Any], before_import: Callable[[ContinualTagger], None]
+    ) -> ContinualTagger:
+        """The model that learns. For a new folder, its steps so far are put into the unfinished one first,
+        unless an interrupted ``learn`` left them there; a checkpoint becomes the first of them.
+        """
+        if self.out is None:
+            return ContinualTagger.load(self.model, **settings)
+        here = ModelFolder(self.unfinished)
+        if is_model_folder(self.model):
+            source = ModelFolder(self.model)
+            if not (here.exists() and here.step().hash == source.step().hash):
+                shutil.rmtree(self.unfinished, ignore_errors=True)
+                _copy_steps(source, here)
+            return ContinualTagger.load(here.path, **settings)
+        tagger = ContinualTagger.open(self.model, **settings)
+        if here.exists():
+            left = ContinualTagger.load(here.path, **settings)
+            if _same_weights(tagger, left):
+                return left
+            shutil.rmtree(self.unfinished)
+        before_import(tagger)
+        tagger.save(here.path)
+        return tagger
+
+    def accept(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
+        """Save the learned step and put the model in its place."""
+        if self.out is None:
+            tagger.save(self.model, extras)
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+            return Path(self.model)
+        return self._move(tagger, extras, self.out)
+
+    def refuse(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
+        """Keep the refused model aside, whole, so that it can be looked at."""
+        if self.out is None:
+            _copy_steps(ModelFolder(self.model), ModelFolder(self.unfinished))
+        return self._move(tagger, extras, self.aside)
+
+    def _move(self, tagger: ContinualTagger, extras: Mapping[str, Any], target: Path) -> Path:
+        tagger.save(self.unfinished, extras)
+        (self.unfinished / UNFINISHED_STEP).unlink(missing_ok=True)
+        self.unfinished.rename(target)
+        return target
+
+
+def _copy_steps(source: ModelFolder, target: ModelFolder) -> None:
+    hidden = shutil.ignore_patterns(".*")  # a step that another process is still writing
+    shutil.copytree(source.steps_path, target.steps_path, ignore=hidden)
+    target.point_to(source.current_name())
+
+
+def _same_weights(one: ContinualTagger, other: ContinualTagger) -> bool:
+    first, second = one.model.network.state_dict(), other.model.network.state_dict()
+    same = one.model.labels == other.model.labels and first.keys() == second.keys()
+    return same and all(torch.equal(value, second[key]) for key, value in first.items())
+
+
+def _free(path: Path) -> Path:
+    """The path, or the first of path-2, path-3 ... that is not taken."""
+    number, candidate = 1, path
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate

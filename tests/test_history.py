@@ -1,0 +1,154 @@
+"""Steps are kept, named after their parents, and can be gone back to; names of types can change."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cfner.cli.main import app
+from cfner.corpus.corpus import Corpus
+from cfner.errors import ModelError, StreamError
+from cfner.model.store import ModelFolder
+from cfner.practice.history import history, merge, rename, rollback, verify
+from cfner.tagger import ContinualTagger
+
+TEXTS = ["alan turing saw the red fox in cape town", "a curry with emmy and old kurt", "oslo"]
+
+
+@pytest.fixture
+def model(two_steps: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(two_steps, tmp_path / "model"))
+
+
+def predicted(model: Path) -> str:
+    found = ContinualTagger.load(model).predict(TEXTS)
+    return json.dumps([prediction.to_json() for prediction in found])
+
+
+def test_history_tells_steps_and_parents(model: Path) -> None:
+    first, second = history(model)
+    assert (first.number, first.parent, first.current) == (1, None, False)
+    assert (second.number, second.parent, second.current) == (2, 1, True)
+    assert first.types == ("animal", "city") and second.types == ("dish", "person")
+    assert set(second.all_types) == {"animal", "city", "dish", "person"}
+    assert second.method == "cfner" and second.sentences and second.micro_f1 is not None
+
+
+def test_rollback_gives_the_very_predictions_back(model: Path) -> None:
+    second = predicted(model)
+    rollback(model, 1)
+    first = predicted(model)
+    rollback(model, 2)
+    assert predicted(model) == second != first
+
+
+def test_rollback_to_a_damaged_or_missing_step_changes_nothing(model: Path) -> None:
+    weights = model / "steps/0001/model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    for step in (1, 7):
+        with pytest.raises(ModelError):
+            rollback(model, step)
+    assert ModelFolder(model).current_name() == "0002"
+
+
+def test_a_renamed_type_is_the_same_type(model: Path) -> None:
+    before = predicted(model)
+    past = rename(model, "person", "PER")
+    assert (past.number, past.kind, past.parent, past.types) == (3, "rename", 2, ("PER",))
+    assert predicted(model) == before.replace('"person"', '"PER"')
+    assert history(model)[-1].micro_f1 == history(model)[-2].micro_f1
+    rollback(model, 2)
+    assert predicted(model) == before
+
+
+def test_merged_types_are_one(model: Path, tiny_corpus: Corpus) -> None:
+    before = ContinualTagger.load(model).predict(list(tiny_corpus.test))
+    past = merge(model, ["person", "animal"], "being")
+    assert past.all_types == ("being", "city", "dish") or set(past.all_types) == {"being", "city", "dish"}
+    after = ContinualTagger.load(model)
+    found = after.predict(list(tiny_corpus.test))
+    for old, new in zip(before, found, strict=True):
+        words = lambda p: {(i, _m(e.type)) for e in p.entities for i in range(e.first, e.last)}  # noqa: E731
+        assert words(old) == words(new)
+    assert after.model.labels.ids_of(["being"])
+
+
+def _m(type_: str) -> str:
+    return "being" if type_ in {"person", "animal"} else type_
+
+
+def test_a_merged_model_learns_on(model: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    from cfner.stream.stream import Step
+
+    merge(model, ["person", "animal"], "person")
+    rename(model, "dish", "food")
+    tagger = ContinualTagger.load(model, epochs=2)
+    train = tuple(s.only(["person"]) for s in tiny_corpus.train)
+    tagger.learn(Step(types=("person",), train=train, known=("city", "food")))
+    tagger.save(model)
+    assert [past.parent for past in verify(model)] == [None, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("types", "into", "message"),
+    [
+        (["person"], "city", "already"),
+        (["nobody"], "x", "no type 'nobody'"),
+        (["person"], "person", "called so already"),
+        (["person"], "two words", "cannot be called"),
+        (["person"], "", "cannot be called"),
+        (["person"], "\x1b[31m", "cannot be called"),
+    ],
+)
+def test_wrong_names_are_refused_and_nothing_is_added(
+    model: Path, types: list[str], into: str, message: str
+) -> None:
+    with pytest.raises(StreamError, match=message):
+        rename(model, types[0], into)
+    assert len(history(model)) == 2
+
+
+def test_verify_finds_a_changed_byte_and_a_missing_parent(model: Path) -> None:
+    rename(model, "city", "place")
+    assert len(verify(model)) == 3
+    shutil.rmtree(model / "steps/0002")
+    with pytest.raises(ModelError, match="lineage"):
+        verify(model)
+
+
+def test_random_histories_come_back_exactly(model: Path) -> None:
+    draw = random.Random(1)
+    known = {int(past.number): None for past in history(model)}
+    outputs: dict[int, str] = {}
+    for turn in range(12):
+        types = list(ContinualTagger.load(model).types)
+        kind = draw.choice(["rename", "merge", "rollback"])
+        if kind == "rename":
+            rename(model, draw.choice(types), f"t{turn}")
+        elif kind == "merge" and len(types) > 1:
+            merge(model, draw.sample(types, 2), f"t{turn}")
+        else:
+            rollback(model, draw.choice(sorted(known)))
+        number = int(ModelFolder(model).current_name())
+        known[number] = None
+        assert outputs.setdefault(number, predicted(model)) == predicted(model)
+    verify(model)
+
+
+def test_the_commands(model: Path) -> None:
+    run = CliRunner()
+    done = run.invoke(app, ["history", str(model), "--verify"])
+    assert done.exit_code == 0 and "dish" in done.stdout and "Every file is" in done.stdout
+    assert run.invoke(app, ["rename", str(model), "dish", "food"]).exit_code == 0
+    assert run.invoke(app, ["merge", str(model), "food", "animal", "--into", "thing"]).exit_code == 0
+    assert "Step 1 of" in run.invoke(app, ["rollback", str(model), "1"]).stdout
+    steps = json.loads(run.invoke(app, ["history", str(model), "--json"]).stdout)
+    assert [step["kind"] for step in steps] == ["learn", "learn", "rename", "merge"]
+    assert [step["current"] for step in steps] == [True, False, False, False]
