@@ -90,11 +90,8 @@ def learn(
     fresh = NewData.read(data, **(reading or {}))
     guarded = labelled_sentences(guard_data) if guard_data is not None else None
 
-    def score_before_import(tagger: ContinualTagger) -> None:
-        if guarded is not None:
-            tagger.scores = score(*_gold_and_found(tagger, guarded, tagger.types), tagger.types)
-
-    tagger = place.open(_settings(preset, settings), score_before_import)
+    wanted = _settings(preset, settings)
+    tagger = ContinualTagger.open(model, **wanted)
     _refuse_methods_with_old_data(tagger)
     plan = plan_step(fresh.types, tagger.types, types, old_labels)
     fresh = fresh.only(plan.current)
@@ -104,12 +101,15 @@ def learn(
         train=fresh.train,
         dev=fresh.dev,
         known=known,
-        index=_number(tagger),
+        index=max(1, _number(tagger)),
         name=f"learn {', '.join(plan.current)}",
         replay=replayed_sentences(replay, known),
     )
     judge = _Judge(tagger, known, guarded, compared_texts(fresh, unlabelled))
     judge.check_accepted(accept_forgetting)
+    if guarded is not None and tagger.saved_step is None:  # a checkpoint, about to become the first step
+        tagger.scores = score(*_gold_and_found(tagger, guarded, tagger.types), tagger.types)
+    tagger = place.start(tagger, wanted)
     state = tagger.learn(step, progress, unfinished=place.unfinished)
     report = judge.guard(tagger, max_forgetting, accept_forgetting)
     agreements = judge.agreements(tagger)

@@ -7,7 +7,7 @@ the guard refused is kept as ``OUT.refused``.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +50,25 @@ class Workplace:
             )
         return cls(model, target)
 
-    def open(
-        self, settings: Mapping[str, Any], before_import: Callable[[ContinualTagger], None]
-    ) -> ContinualTagger:
-        """The model that learns. For a new folder, its steps so far are put into the unfinished one first,
-        unless an interrupted ``learn`` left them there; a checkpoint becomes the first of them.
+    def start(self, tagger: ContinualTagger, settings: Mapping[str, Any]) -> ContinualTagger:
+        """Put the steps so far into the unfinished folder; the tagger as it goes on from there.
+
+        A checkpoint becomes the first step. What an interrupted ``learn`` left there is used again.
         """
         if self.out is None:
-            return ContinualTagger.load(self.model, **settings)
+            return tagger
         here = ModelFolder(self.unfinished)
         if is_model_folder(self.model):
             source = ModelFolder(self.model)
             if not (here.exists() and here.step().hash == source.step().hash):
                 shutil.rmtree(self.unfinished, ignore_errors=True)
                 _copy_steps(source, here)
-            return ContinualTagger.load(here.path, **settings)
-        tagger = ContinualTagger.open(self.model, **settings)
+            return tagger
         if here.exists():
             left = ContinualTagger.load(here.path, **settings)
             if _same_weights(tagger, left):
                 return left
             shutil.rmtree(self.unfinished)
-        before_import(tagger)
         tagger.save(here.path)
         return tagger
 

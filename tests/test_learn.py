@@ -1,0 +1,262 @@
+"""``cfner learn`` as somebody with a model in use would type it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cfner.cli.main import app
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.writers import write_sentences
+from cfner.errors import CfnerError, ConfigError, ModelError
+from cfner.practice.history import history, rollback, verify
+from cfner.practice.learn import learn
+from cfner.tagger import ContinualTagger
+from strangers import ORDERS, make_checkpoint
+
+NEW = ("dish", "person")
+FAST: dict[str, Any] = {"epochs": 2}
+
+
+@pytest.fixture
+def one_step(two_steps: Path, tmp_path: Path) -> Path:
+    """A model that knows animal and city."""
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    rollback(model, 1)
+    shutil.rmtree(model / "steps/0002")
+    return model
+
+
+@pytest.fixture
+def files(tiny_corpus: Corpus, tmp_path: Path) -> dict[str, str]:
+    """New data without a dev file, the same labelled with everything, and old sentences of two uses."""
+
+    def write(name: str, sentences: tuple[Sentence, ...], types: tuple[str, ...] | None) -> str:
+        path = tmp_path / name
+        write_sentences([s if types is None else s.only(types) for s in sentences], path, format="conll")
+        return str(path)
+
+    old = ("animal", "city")
+    return {
+        "new": write("new.conll", tiny_corpus.train, NEW),
+        "full": write("full.conll", tiny_corpus.train, None),
+        "old": write("old.conll", tiny_corpus.test, old),
+        "replay": write("replay.conll", tiny_corpus.dev, old),
+        "more": write("more.conll", tiny_corpus.train, ("city",)),
+    }
+
+
+def cfner(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_new_folder_holds_the_old_steps_and_the_new_one(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    before = bytes_of(one_step)
+    done = cfner("learn", one_step, files["new"], "--out", tmp_path / "m2", "--epochs", 3)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert "Learned: dish, person" in said
+    assert "agreement with the old model on old types" in said
+    assert "forgetting could not be measured as F1" in said
+    assert bytes_of(one_step) == before
+    steps = verify(tmp_path / "m2")
+    assert [(s.number, s.parent, s.current) for s in steps] == [(1, None, False), (2, 1, True)]
+    assert bytes_of(one_step / "steps/0001") == bytes_of(tmp_path / "m2/steps/0001")
+    assert set(ContinualTagger.load(tmp_path / "m2").types) == {"animal", "city", *NEW}
+    assert not (tmp_path / "m2.unfinished").exists()
+
+
+def test_in_place_adds_a_step_that_can_be_undone(one_step: Path, files: dict[str, str]) -> None:
+    text = "alan turing saw the heron in oslo"
+    before = ContinualTagger.load(one_step).predict(text)
+    done = cfner("learn", one_step, files["new"], "--in-place", "--epochs", 2, "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["step"], report["new_types"], report["accepted"]) == (2, list(NEW), True)
+    assert report["guard"] is None
+    assert report["agreement"][0]["kind"] == "agreement"
+    rollback(one_step, 1)
+    assert ContinualTagger.load(one_step).predict(text) == before
+    assert not list(one_step.parent.glob("*.unfinished"))
+
+
+@pytest.mark.parametrize(("family", "order"), [("bert", "IOB1"), ("roberta", "BIOES"), ("electra", "odd")])
+def test_a_strangers_checkpoint_learns_in_one_command(
+    family: str, order: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    checkpoint = make_checkpoint(tmp_path / "theirs", family, ORDERS[order])
+    before = bytes_of(checkpoint)
+    done = cfner(
+        "learn", checkpoint, files["new"], "--out", tmp_path / "m2", "--epochs", 1, "--guard", files["old"],
+        "--max-forgetting", 100,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert bytes_of(checkpoint) == before
+    first, second = history(tmp_path / "m2")
+    assert (first.kind, second.kind) == ("import", "learn")
+    assert first.micro_f1 is not None and second.micro_f1 is not None
+    assert set(second.all_types) == {"animal", "city", *NEW}
+
+
+def test_the_guard_refuses_a_model_that_forgot_and_keeps_it_aside(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    arguments = ["learn", one_step, files["new"], "--out", tmp_path / "m2", "--guard", files["old"],
+                 "--method", "finetune", "--epochs", 6]  # fmt: skip
+    done = cfner(*arguments)
+    assert done.exit_code == 3, done.output
+    assert "REFUSED" in done.stdout and "forgotten" in done.stdout
+    assert not (tmp_path / "m2").exists()
+    aside = tmp_path / "m2.refused"
+    assert len(verify(aside)) == 2
+    told = json.loads((aside / "steps/0002/report.json").read_text())
+    assert told["accepted"] is False and told["guard"]["refused"] is True
+    forgotten = [row["type"] for row in told["guard"]["types"] if row["verdict"] == "forgotten"]
+    accepting = [word for type_ in forgotten for word in ("--accept-forgetting", type_)]
+    done = cfner(*arguments, *accepting)
+    assert done.exit_code == 0, done.output
+    assert "accepted" in done.stdout and (tmp_path / "m2").exists()
+
+
+def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, str]) -> None:
+    before = bytes_of(one_step)
+    learned = learn(
+        one_step, files["new"], in_place=True, guard_data=files["old"],
+        settings={"method": "finetune", "epochs": 6},
+    )  # fmt: skip
+    assert not learned.accepted and bytes_of(one_step) == before
+    assert learned.folder == one_step.with_name("model.refused") and len(verify(learned.folder)) == 2
+
+
+def test_what_is_kept_is_accepted_with_a_table(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    learned = learn(
+        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], replay=files["replay"],
+        settings={"epochs": 6},
+    )  # fmt: skip
+    assert learned.guard is not None and learned.accepted
+    assert {row.type for row in learned.guard.types} == {"animal", "city"}
+    assert set(learned.scores.types) == {"animal", "city", *NEW}
+
+
+def test_old_types_labelled_beside_new_ones_need_a_decision(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="--old-labels ignore"):
+        learn(one_step, files["full"], out=tmp_path / "m2", settings=FAST)
+    ignored = learn(one_step, files["full"], out=tmp_path / "m2", old_labels="ignore", settings=FAST)
+    assert (ignored.plan.new, ignored.plan.ignored) == (NEW, ("animal", "city"))
+    used = learn(one_step, files["full"], out=tmp_path / "m3", old_labels="use", settings=FAST)
+    assert (used.plan.new, used.plan.more) == (NEW, ("animal", "city"))
+
+
+def test_more_data_for_a_known_type(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    learned = learn(one_step, files["more"], out=tmp_path / "m2", settings=FAST)
+    assert (learned.plan.new, learned.plan.more) == ((), ("city",))
+    assert ContinualTagger.load(tmp_path / "m2").types == ContinualTagger.load(one_step).types
+
+
+def test_types_narrow_what_is_learned(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", types=["dish"], settings=FAST)
+    assert learned.plan.current == ("dish",) and learned.plan.ignored == ("person",)
+    assert "person" not in ContinualTagger.load(tmp_path / "m2").types
+
+
+def test_agreement_on_any_text(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    text = tmp_path / "any.txt"
+    text.write_text("the heron of oslo\n\nnew york saw the otter\n")
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", unlabelled=[text], settings=FAST)
+    new_text, given = learned.agreement
+    assert "held-out" in new_text.where and (given.where, given.sentences) == (str(text), 2)
+
+
+def test_the_papers_rule_looks_at_new_types_alone(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", preset="paper", settings=FAST)
+    assert all("dev_agreement" not in figures for figures in learned.epochs)
+    assert ContinualTagger.load(tmp_path / "m2").config.optimiser == "sgd"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "Where should the new model go"),
+        ({"out": "taken"}, "already"),
+        ({"out": "m2", "types": ["disch"]}, "Did you mean 'dish'"),
+        ({"out": "m2", "accept_forgetting": ["dish"]}, "does not know"),
+        ({"out": "m2", "settings": {"method": "joint"}}, "needs all old data"),
+        ({"out": "m2", "preset": "papre"}, "no preset"),
+        ({"out": "m2", "replay": "new"}, "none of the old types"),
+        ({"out": "m2", "settings": {"epochs": 0}}, "epochs"),
+    ],
+)
+def test_mistakes_are_told_before_training(
+    one_step: Path, files: dict[str, str], tmp_path: Path, arguments: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "taken").mkdir()
+    given = dict(arguments)
+    if "out" in given:
+        given["out"] = tmp_path / given["out"]
+    if "replay" in given:
+        given["replay"] = files[given["replay"]]
+    before = bytes_of(one_step)
+    with pytest.raises(CfnerError, match=message):
+        learn(one_step, files["new"], **given)
+    assert bytes_of(one_step) == before and not list(tmp_path.glob("m2*"))
+
+
+def test_in_place_on_a_checkpoint_is_refused(files: dict[str, str], tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
+    with pytest.raises(ConfigError, match="only a model folder has steps"):
+        learn(checkpoint, files["new"], in_place=True)
+
+
+class Interrupts:
+    """Progress that stops the training after some epochs, as Ctrl-C does."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self.epochs = epochs
+
+    def batch(self, loss: float, sentences: int) -> None: ...
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        if number > self.after:
+            raise KeyboardInterrupt
+
+    def note(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@pytest.mark.parametrize("source", ["folder", "checkpoint"])
+def test_an_interrupted_learn_goes_on_where_it_was(
+    source: str, one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
+    settings = {"epochs": 4, "checkpoint_minutes": 0}
+    whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
+    with pytest.raises(KeyboardInterrupt):
+        learn(model, files["new"], out=tmp_path / "m2", settings=settings, progress=Interrupts(2))
+    assert not (tmp_path / "m2").exists() and (tmp_path / "m2.unfinished").exists()
+    watch = Interrupts(99)
+    again = learn(model, files["new"], out=tmp_path / "m2", settings=settings, progress=watch)
+    assert watch.epochs == 2 and again.epochs == whole.epochs
+    one, other = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
+    assert one.read_bytes() == other.read_bytes()
+    with pytest.raises(ModelError, match="already"):
+        learn(model, files["new"], out=tmp_path / "m2", settings=settings)
