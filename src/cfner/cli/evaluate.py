@@ -9,7 +9,7 @@ import typer
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[str, typer.Argument(help="A model folder, or a Hugging Face checkpoint.")],
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
     step: Annotated[
         int | None, typer.Option(help="Which step of the model; default: the current one.")
@@ -32,7 +32,7 @@ def evaluate(
     sentences = corpus.test if Path(data).is_dir() else corpus.train
     if not sentences:
         raise CorpusError("There is no test split.", where=data, remedy="Name a labelled file instead.")
-    tagger = ContinualTagger.load(model, step, eval_batch_size=batch_size)
+    tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size)
     unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
     aside = sum(span.type in unknown for s in sentences for span in s.spans)
     scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences])

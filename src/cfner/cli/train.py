@@ -30,6 +30,9 @@ def train(
     ] = "greedy",
     min_mentions: Annotated[int, Flag(help="Drop types with fewer training mentions.")] = 50,
     every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    score_every: Annotated[
+        int | None, Flag(help="The same for the sentences that steps are scored on. Default: as --every.")
+    ] = None,
     score_on: Annotated[
         str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")
     ] = "test",
@@ -104,11 +107,11 @@ def train(
     from cfner.errors import ConfigError
     from cfner.stream.stream import TaskStream
 
-    corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
+    whole = Corpus.read(data, format=format, tag_column=tag_column)
     if score_on not in {"test", "dev"}:
         raise ConfigError(f"There is no split '{score_on}' to score on.", remedy="Use test or dev.")
-    if score_on == "dev":
-        corpus = replace(corpus, test=corpus.dev)
+    scored = whole.every(score_every or every)
+    corpus = replace(whole.every(every), test=scored.test if score_on == "test" else scored.dev)
     stream = TaskStream.split(
         corpus,
         first=first,
