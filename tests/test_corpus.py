@@ -16,7 +16,7 @@ from cfner.cli.data import app
 from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
-from cfner.errors import CorpusError
+from cfner.errors import ConfigError, CorpusError
 
 TRAIN = "Ada\tB-PER\nran\tO\n\nin\tO\nRome\tB-LOC\n\nAda\tB-PER\nran\tO\n"
 TEST = "in\tO\nRome\tB-LOC\n\nBo\tB-PER\n"
@@ -199,6 +199,16 @@ def test_split_command(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "train.conll").exists()  # all or nothing
     run("split", source, tmp_path / "out", "--dev", 0.2, "--test", 0.2, "--seed", 3, "--overwrite")
     assert (tmp_path / "out" / "train.conll").read_text() == before
+
+
+def test_sample_command(tmp_path: Path) -> None:
+    pytest.importorskip("faker", reason="the extra 'demo' is not installed")
+    run("sample", tmp_path / "out", "--size", 60, "--types", "DATE, CITY")
+    corpus = Corpus.read(tmp_path / "out")
+    assert (len(corpus.train), len(corpus.dev), len(corpus.test)) == (60, 10, 20)
+    assert corpus.types == ["CITY", "DATE"]
+    with pytest.raises(ConfigError, match="no type 'TOWN'"):
+        run("sample", tmp_path / "other", "--types", "TOWN")
 
 
 # ---------------------------------------------------------------- real corpora

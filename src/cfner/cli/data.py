@@ -103,6 +103,39 @@ def split(
     _print_written(files, corpus, json)
 
 
+@app.command()
+def sample(
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT_DIR", help="Folder for the train, dev and test files.")
+    ],
+    size: Annotated[
+        int, typer.Option(help="Training sentences; dev has a sixth, test a third of that.")
+    ] = 600,
+    types: Annotated[
+        str | None, typer.Option(help="Keep the labels of these types only, separated by commas.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 0,
+    to: Annotated[str, typer.Option(help="Format to write.")] = "conll",
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write a generated corpus to try things with: invented clinical notes with sixteen types."""
+    from cfner.corpus.corpus import Corpus
+    from cfner.corpus.synthetic import TYPES, generate
+    from cfner.errors import ConfigError, nearest
+
+    kept = TYPES if types is None else tuple(name.strip() for name in types.split(","))
+    for name in kept:
+        if name not in TYPES:
+            raise ConfigError(f"The generated corpus has no type '{name}'.", remedy=nearest(name, TYPES))
+    made = generate(train=size, dev=max(size // 6, 1), test=max(size // 3, 1), seed=seed)
+    train, dev, test = (tuple(s.only(kept) for s in part) for part in (made.train, made.dev, made.test))
+    corpus = Corpus("sample", train, dev, test)
+    files = _split_files(corpus, target, to)
+    _write(files, to, "BIO", overwrite)
+    _print_written(files, corpus, json)
+
+
 def _read(
     path: str,
     format: str | None,
