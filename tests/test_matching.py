@@ -313,3 +313,22 @@ def test_the_bank_keeps_its_own_copy() -> None:
     bank = ScoreBank(table, given_scores)
     given_scores += 1
     assert not bank.logits.any()
+
+
+def test_an_exchange_gives_every_process_what_any_has_seen() -> None:
+    table = build_match_table(torch.randn(6, 4), [torch.arange(6)], 2)
+    start = torch.randn(6, 3)
+    banks = [ScoreBank(table, start) for _ in range(2)]
+    said = [torch.randn(6, 3) for _ in banks]
+    banks[0].update(torch.tensor([0, 1]), said[0][:2])
+    banks[1].update(torch.tensor([1, 4]), said[1][[1, 4]])
+    parts = [[bank.seen.float(), bank.logits * bank.seen[:, None]] for bank in banks]
+    for bank in banks:
+        sums = iter([a + b for a, b in zip(*parts, strict=True)])
+        bank.exchange(lambda _, sums=sums: next(sums))
+    expected = start.clone()
+    expected[0], expected[4] = said[0][0], said[1][4]
+    expected[1] = (said[0][1] + said[1][1]) / 2  # seen by both
+    for bank in banks:
+        torch.testing.assert_close(bank.logits, expected)
+        assert not bank.seen.any()

@@ -345,8 +345,18 @@ import hashlib, os, sys
 from pathlib import Path
 import cfner.benchmark.run as run
 from cfner.cli.main import app
+from cfner.objective.matching import ScoreBank
 
 original = run.run_stream
+exchange = ScoreBank.exchange
+banks = []
+
+def noted(bank, total):
+    own = bank.logits.clone()
+    exchange(bank, total)
+    banks.append(f"{not own.equal(bank.logits)}:{hashlib.sha256(bank.logits.numpy().tobytes()).hexdigest()}")
+
+ScoreBank.exchange = noted
 
 def watched(*args, **kwargs):
     result, tagger = original(*args, **kwargs)
@@ -354,7 +364,7 @@ def watched(*args, **kwargs):
     for key, value in sorted(tagger.model.network.state_dict().items()):
         digest.update(key.encode() + value.numpy().tobytes())
     state = tagger.accelerator.state
-    report = f"{state.num_processes} {digest.hexdigest()}"
+    report = f"{state.num_processes} {digest.hexdigest()} {','.join(banks)}"
     Path(os.environ["RANKS"], str(state.process_index)).write_text(report)
     return result, tagger
 
@@ -381,8 +391,10 @@ def test_two_processes_train_one_model(
     )
     assert done.returncode == 0, done.stderr[:4000]
     reports = [(ranks / str(rank)).read_text().split() for rank in (0, 1)]
-    assert [count for count, _ in reports] == ["2", "2"]
-    assert reports[0] == reports[1]  # the same weights in both
+    assert [count for count, *_ in reports] == ["2", "2"]
+    assert reports[0] == reports[1]  # the same weights in both, and the same bank after each epoch
+    banks = reports[0][2].split(",")
+    assert len(banks) == 2 and all(bank.startswith("True:") for bank in banks)  # it had something to tell
     results = json.loads(done.stdout)  # printed by one of them only
     assert len(results["steps"]) == 2
     assert sorted(path.name for path in (out / "steps").iterdir()) == ["0001", "0002"]

@@ -7,7 +7,7 @@ K so far are kept. Rows of the table are the pool's tokens, so nothing is stored
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -139,6 +139,9 @@ class ScoreBank:
         """``logits [R, C]``: the student's scores of the table's rows at the start of the step."""
         self.table = table
         self.logits = logits.detach().clone()
+        self.seen = torch.zeros(
+            len(logits), dtype=torch.bool, device=logits.device
+        )  # since the last exchange
 
     def on(self, device: torch.device) -> ScoreBank:
         return ScoreBank(self.table.on(device), self.logits.to(device))
@@ -148,6 +151,18 @@ class ScoreBank:
         rows = self.table.row_of_ref[refs]
         known = rows >= 0
         self.logits[rows[known]] = logits.detach()[known].to(self.logits)
+        self.seen[rows[known]] = True
+
+    def exchange(self, total: Callable[[Tensor], Tensor]) -> None:
+        """Several processes each see a part of the batches: give everybody what any of them has seen.
+
+        ``total`` sums a tensor over all processes. Called once per epoch.
+        """
+        times = total(self.seen.to(self.logits))
+        summed = total(self.logits * self.seen[:, None])
+        fresh = times > 0
+        self.logits[fresh] = summed[fresh] / times[fresh, None]
+        self.seen.zero_()
 
     def mixture(self, refs: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         """For anchors ``refs [n]``: (W_i [n], sum_k W_ik p_ik [n, C]); softmax before averaging."""

@@ -93,6 +93,8 @@ def train(
             for term, value in losses.items():
                 sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
             progress.batch(float(total.detach()), len(batch.windows))
+        if bank is not None and accelerator.num_processes > 1:
+            bank.exchange(lambda part: accelerator.reduce(part, "sum"))
         figures = {term: float(value) / len(loader) for term, value in sums.items()}
         if evaluate is not None:
             figures |= evaluate(network)
