@@ -333,6 +333,38 @@ def test_losses_are_logged_to_tensorboard(
     assert any(tag.startswith("step 2/") for tag in log.Tags()["scalars"])
 
 
+@pytest.mark.parametrize("method", ["cfner", "podnet"])
+def test_frozen_layers_stay_as_they_were_and_the_rest_learns(
+    method: str, tiny_settings: dict[str, Any], tiny_stream: TaskStream
+) -> None:
+    tagger = fresh(tiny_settings, method=method, epochs=2, freeze_layers=1)
+    before = {key: value.clone() for key, value in tagger.model.network.body.state_dict().items()}
+    for step in tiny_stream:
+        tagger.learn(step)
+    moved = {k for k, v in tagger.model.network.body.state_dict().items() if not v.equal(before[k])}
+    assert moved and all(".layer.1." in key for key in moved)
+
+
+def test_a_kept_lower_part_trains_as_a_computed_one(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without dropout the two ways are the same computation."""
+
+    def trained() -> dict[str, torch.Tensor]:
+        tagger = fresh(tiny_settings, epochs=2, freeze_layers=1)
+        for module in tagger.model.network.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        tagger.learn(tiny_stream[0])
+        return tagger.model.network.state_dict()
+
+    kept = trained()
+    monkeypatch.setattr("cfner.training.loop.LowerOutput", lambda *_, **__: None)
+    computed = trained()
+    for key, value in kept.items():
+        torch.testing.assert_close(value, computed[key], atol=1e-4, rtol=1e-3)
+
+
 def test_an_unknown_tracker_is_an_error(tiny_settings: dict[str, Any], tiny_stream: TaskStream) -> None:
     with pytest.raises(ConfigError, match="tensorbored"):
         fresh(tiny_settings, trackers=("tensorbored",)).learn(tiny_stream[0])

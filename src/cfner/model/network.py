@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from cfner.batches.loader import TokenBatch
 from cfner.model.head import Head, LinearHead
+from cfner.model.lower import LowerOutput
 
 
 class TaggerOutput(NamedTuple):
@@ -33,12 +34,19 @@ class Network(nn.Module):
         self.body = body
         self.head = head
 
-    def forward(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput:
-        out: Any = self.body(
-            input_ids=batch.input_ids,
-            attention_mask=batch.attention_mask,
-            output_hidden_states=with_layers,
-        )
+    def forward(
+        self, batch: TokenBatch, with_layers: bool = False, lower: LowerOutput | None = None
+    ) -> TaggerOutput:
+        """``lower``: what the encoder's frozen lowest layers give for the batch's text, if it is kept."""
+        out: Any
+        if lower is not None:
+            out = lower.parts.upper(lower.of(batch), batch.input_ids, batch.attention_mask)
+        else:
+            out = self.body(
+                input_ids=batch.input_ids,
+                attention_mask=batch.attention_mask,
+                output_hidden_states=with_layers,
+            )
         features = out.logits[batch.rows, batch.positions]  # [B, T, H] -> [W, H]
         layers = (
             tuple(layer[batch.rows, batch.positions] for layer in out.hidden_states) if with_layers else ()

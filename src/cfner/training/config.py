@@ -28,6 +28,9 @@ class TrainingConfig(BaseModel):
     head: Literal["cosine", "linear"] = Field("cosine", description="head of a fresh model")
     sigma: float = Field(16.0, gt=0, description="scale of the cosine head at the start; learned")
     freeze_other: bool = Field(False, description="freeze O's row with the old types' rows")
+    freeze_layers: int = Field(
+        0, ge=0, description="lowest layers (and embeddings) that are not trained, their output computed once"
+    )
     train_embeddings: bool = Field(False, description="update the subword embedding table")
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")

@@ -17,6 +17,7 @@ from cfner.errors import TrainingError
 from cfner.methods.registry import Method
 from cfner.model.head import CosineHead
 from cfner.model.inference import outputs
+from cfner.model.lower import LowerOutput, TwoParts
 from cfner.model.network import Network, TaggerOutput
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
@@ -48,7 +49,7 @@ def train(
 
     With a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
     """
-    network.train_embeddings(config.train_embeddings)
+    parts = _freeze(network, config)
     loader, order = training_loader(
         prepared.data.text, batch_size=config.batch_size, seed=seed, workers=config.workers
     )
@@ -68,6 +69,9 @@ def train(
         optimiser, kind=config.schedule, updates=updates, warmup=config.warmup, first_step=first_step
     )
     step = _Step(model, network, prepared.on(network.device), method, config)
+    if parts is not None and not step.with_layers:  # layer by layer comparisons need every layer's output
+        text = prepared.data.text
+        step.lower = LowerOutput(parts, text, network.device, batch_size=config.eval_batch_size)
     bank = step.prepared.bank
     resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
     state = resumed or TrainingState()
@@ -76,23 +80,7 @@ def train(
         if _out_of_patience(state, config):
             break
         _begin_epoch(epoch, seed, loader, order)
-        model.train()
-        sums: dict[str, Tensor] = {}
-        for number, batch in enumerate(loader, start=1):
-            with accelerator.accumulate(model):
-                losses, total = step.losses(batch, epoch)
-                if not torch.isfinite(total):
-                    raise _not_finite(name, epoch, number, losses)
-                accelerator.backward(total)
-                if accelerator.sync_gradients and config.clip is not None:
-                    accelerator.clip_grad_norm_(trainable(network), config.clip)
-                optimiser.step()
-                if accelerator.sync_gradients:
-                    schedule.step()
-                optimiser.zero_grad()
-            for term, value in losses.items():
-                sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
-            progress.batch(float(total.detach()), len(batch.windows))
+        sums = _epoch(step, epoch, name, loader, optimiser, schedule, accelerator, progress)
         if bank is not None and accelerator.num_processes > 1:
             bank.exchange(lambda part: accelerator.reduce(part, "sum"))
         figures = {term: float(value) / len(loader) for term, value in sums.items()}
@@ -113,6 +101,38 @@ def train(
     return state
 
 
+def _epoch(
+    step: _Step,
+    epoch: int,
+    name: str,
+    loader: Any,
+    optimiser: Any,
+    schedule: Any,
+    accelerator: Accelerator,
+    progress: Progress,
+) -> dict[str, Tensor]:
+    """All batches once; the sum of each term over them."""
+    clip = step.config.clip
+    sums: dict[str, Tensor] = {}
+    step.model.train()
+    for number, batch in enumerate(loader, start=1):
+        with accelerator.accumulate(step.model):
+            losses, total = step.losses(batch, epoch)
+            if not torch.isfinite(total):
+                raise _not_finite(name, epoch, number, losses)
+            accelerator.backward(total)
+            if accelerator.sync_gradients and clip is not None:
+                accelerator.clip_grad_norm_(trainable(step.network), clip)
+            optimiser.step()
+            if accelerator.sync_gradients:
+                schedule.step()
+            optimiser.zero_grad()
+        for term, value in losses.items():
+            sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
+        progress.batch(float(total.detach()), len(batch.windows))
+    return sums
+
+
 class _Step:
     """From a batch to its losses."""
 
@@ -126,6 +146,7 @@ class _Step:
         self.config = config
         self.gold = prepared.data.gold
         self.with_layers = prepared.objective.needs("layers")
+        self.lower: LowerOutput | None = None
         self.window_of_ref = (
             torch.from_numpy(prepared.data.text.window_of_refs()) if config.matches == "exact" else None
         )
@@ -134,7 +155,7 @@ class _Step:
         prepared, bank = self.prepared, self.prepared.bank
         if bank is not None and self.window_of_ref is not None:
             self._encode_matches(bank, batch, self.window_of_ref)
-        out: TaggerOutput = self.model(batch, self.with_layers)
+        out: TaggerOutput = self.model(batch, self.with_layers, self.lower)
         gold = self.gold[batch.refs]
         teacher = prepared.teacher.view(batch) if prepared.teacher is not None else None
         if teacher is not None:
@@ -171,6 +192,17 @@ class _Step:
             self.network, self.prepared.data.text, batch_size=self.config.eval_batch_size, windows=windows
         ):
             bank.update(seen.refs, out.logits)
+
+
+def _freeze(network: Network, config: TrainingConfig) -> TwoParts | None:
+    """Decide what of the encoder is trained; with frozen layers, the encoder in its two parts."""
+    network.body.requires_grad_(True)  # an earlier step may have been trained with more frozen
+    network.train_embeddings(config.train_embeddings)
+    if not config.freeze_layers:
+        return None
+    parts = TwoParts(network.body, config.freeze_layers)
+    parts.freeze()
+    return parts
 
 
 def _begin_epoch(epoch: int, seed: int, loader: Any, order: LengthBuckets) -> None:
