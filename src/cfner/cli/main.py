@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli import data, demo, evaluate, explain, history, learn, lists, predict, train
+from cfner.cli import check, data, demo, diff, evaluate, explain, history, learn, lists, predict, serve, train
 
 app = typer.Typer(
     name="cfner",
@@ -23,11 +23,14 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)
+app.command()(check.check)
 app.command()(learn.learn)
+app.command()(diff.diff)
 app.command()(history.history)
 app.command()(history.rollback)
 app.command()(history.rename)
 app.command()(history.merge)
+app.command()(serve.serve)
 app.command()(explain.explain)
 app.command()(lists.methods)
 app.command()(lists.encoders)

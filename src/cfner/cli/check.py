@@ -1,0 +1,180 @@
+"""``cfner check``: look at data before a model learns from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cfner.cli.data import FormatOption, Json, TagColumn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from cfner.practice.check_findings import CheckReport, Finding, LearnPlan, TimeEstimate
+
+_ROWS = 12  # types shown in the table; 'cfner data describe' shows all
+_LOOKS = {"error": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "cyan")}
+
+
+def check(
+    data: Annotated[
+        str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-M", help="The model that is to learn from it: a model folder, or a checkpoint."
+        ),
+    ] = None,
+    types: Annotated[
+        str | None, typer.Option(help="Learn only these types, separated by commas; default: all new ones.")
+    ] = None,
+    old_labels: Annotated[
+        str,
+        typer.Option(help="Labels of types that the model knows, beside new ones: error, ignore or use."),
+    ] = "error",
+    method: Annotated[
+        str | None, typer.Option(help="Method to learn with; see 'cfner methods'. Default: the model's.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs, for the time that learning would take.")] = None,
+    timing: Annotated[
+        bool, typer.Option("--timing/--no-timing", help="Time some batches, about 10 seconds.")
+    ] = True,
+    format: FormatOption = None,
+    tag_column: TagColumn = None,
+    json: Json = False,
+) -> None:
+    """Say what is in the data, what looks wrong, what 'cfner learn' would do, and how long it would take.
+
+    Nothing is trained and nothing is written. Exit code 0: fine, or warnings only; 1: 'cfner learn' would
+    refuse; 2: the data or the model cannot be read.
+    """
+    from cfner.cli.show import print_json
+    from cfner.practice.check import SECONDS
+    from cfner.practice.check import check as check_data
+
+    settings = {name: value for name, value in (("method", method), ("epochs", epochs)) if value is not None}
+    report = check_data(
+        data,
+        model,
+        types=None if types is None else _names(types),
+        old_labels=old_labels,
+        seconds=SECONDS if timing else 0.0,
+        reading={"format": format, "tag_column": tag_column},
+        settings=settings,
+    )
+    if json:
+        print_json(report.to_json())
+    else:
+        _tell(report)
+    raise typer.Exit(report.exit_code)
+
+
+def _names(listed: str) -> list[str]:
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def _tell(report: CheckReport) -> None:
+    from cfner.cli.show import console, plain
+
+    screen = console()
+    read = report.reading
+    screen.print(
+        plain(
+            f"{report.name}: format {read.format}, scheme {read.scheme or 'none (character spans)'}, "
+            f"{len(report.types)} types"
+        ),
+        style="bold",
+    )
+    screen.print(_table(report))
+    for finding in report.findings:
+        _tell_finding(screen, finding)
+    if not report.findings:
+        screen.print("Nothing suspicious.", style="green")
+    screen.print()
+    if report.plan is not None:
+        screen.print(plain(_plan(report.plan, with_model=report.model is not None)))
+    if report.time is not None:
+        screen.print(plain(_time(report.time)))
+    said = "Next:" if report.plan is not None else "'cfner learn' would refuse. When this is settled:"
+    screen.print(said, style="bold")
+    # never wrapped: it is there to be copied
+    screen.print(plain(f"  {report.next_command}"), soft_wrap=True)
+
+
+def _table(report: CheckReport) -> Table:
+    from rich.table import Table
+
+    from cfner.cli.show import plain
+
+    splits = {name: facts for name, facts in report.splits.items() if facts.sentences}
+    table = Table("", *splits)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.add_row("sentences", *(f"{facts.sentences:,}" for facts in splits.values()))
+    table.add_row("words", *(f"{facts.tokens:,}" for facts in splits.values()))
+    mentions = (f"{sum(facts.mentions.values()):,}" for facts in splits.values())
+    table.add_row("mentions", *mentions, end_section=True)
+    for type_ in report.types[:_ROWS]:
+        table.add_row(plain(type_), *(f"{facts.mentions[type_]:,}" for facts in splits.values()))
+    if len(report.types) > _ROWS:
+        table.add_row(f"… {len(report.types) - _ROWS} more", *("" for _ in splits), style="dim")
+    return table
+
+
+def _tell_finding(screen: Console, finding: Finding) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+
+    sign, style = _LOOKS[finding.severity]
+    head = Text.assemble((f"{sign} {finding.severity}: ", style), plain(finding.message))
+    screen.print(head)
+    if finding.remedy:
+        screen.print(Padding(plain(finding.remedy), (0, 0, 0, 2)), style="dim")
+    if finding.where:
+        # a place must stay whole, to be copied into an editor
+        screen.print(plain(f"  at {finding.where}"), style="dim", soft_wrap=True)
+
+
+def _plan(plan: LearnPlan, *, with_model: bool) -> str:
+    from cfner.practice.check_findings import some
+
+    if not with_model:
+        return f"A model trained on this data would learn {some(plan.new, _ROWS)}."
+    parts = (
+        ("learn", plan.new),
+        ("learn more about", plan.more),
+        ("ignore the labels of", plan.ignored),
+    )
+    said = [f"{verb} {some(types, _ROWS)}" for verb, types in parts if types]
+    kept = f", keeping {some(plan.kept, _ROWS)}" if plan.kept else ""
+    rows = f" ({plan.kept_rows} label rows stay as they are)" if plan.kept_rows else ""
+    source = "held out from train" if plan.dev_held_out else "of dev"
+    chosen = (
+        f"{plan.dev_sentences:,} sentences {source} choose the epoch"
+        if plan.dev_sentences
+        else "the last epoch is kept"
+    )
+    return (
+        f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
+        f"{plan.train_sentences:,} sentences; {chosen}."
+    )
+
+
+def _time(time: TimeEstimate) -> str:
+    return (
+        f"That takes about {_duration(time.low)} to {_duration(time.high)} on this machine "
+        f"({time.device}; {time.batches_timed} batches timed, {time.seconds_per_batch:.2f} s each)."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,203 @@
+"""``cfner diff``: what two models say differently about a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from cfner.model.prediction import Entity, Prediction
+    from cfner.practice.diff import ModelDiff
+    from cfner.practice.diff_pairs import Kind
+    from cfner.practice.diff_sources import ModelRef, Source
+
+_CONTEXT = 5  # words shown on each side of a change
+_COLOURS = {
+    "lost": "red",
+    "gained": "green",
+    "retyped": "yellow",
+    "moved": "blue",
+    "moved+retyped": "magenta",
+}
+_VERDICTS = {"right": "green", "wrong": "red", "still wrong": "dim"}
+
+
+def diff(
+    models_and_text: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="M [M2] TEXT",
+            help="Two models (folders or checkpoints; M@3 is step 3 of M) and a file: one text per line, or "
+            "labelled data. One model folder alone: its last two steps.",
+        ),
+    ],
+    step: Annotated[int | None, typer.Option(help="Which step of the first model.")] = None,
+    step2: Annotated[int | None, typer.Option(help="Which step of the second model.")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option("--text", "-t", help="A text itself, in place of TEXT; may be repeated."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    show: Annotated[int, typer.Option(help="Changes of each kind shown in the terminal.")] = 8,
+    keep: Annotated[int, typer.Option(help="Changed sentences kept for the page and the JSON.")] = 1000,
+    format: Annotated[str | None, typer.Option("--format", help="Format of labelled data.")] = None,
+    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    plain_text: Annotated[
+        bool, typer.Option("--plain", help="TEXT is plain text, one text per line, whatever its name.")
+    ] = False,
+    batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Show which predictions changed from one model to another: lost, gained, retyped, moved.
+
+    If the text is labelled, each change is called right or wrong.
+    """
+    from cfner.cli.show import console, plain, print_json
+    from cfner.practice.diff import diff_models
+    from cfner.practice.diff_page import page
+    from cfner.practice.diff_sources import two_models
+
+    names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
+    refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)
+    found = diff_models(
+        refs[0].open(),
+        refs[1].open(),
+        source.sentences,
+        names=(refs[0].name, refs[1].name),
+        judged=source.judged,
+        keep=keep,
+        batch_size=batch_size,
+    )
+    if html is not None:
+        _write(html, page(found))
+    if json:
+        print_json(found.to_json())
+        return
+    _tell(console(), found, show)
+    if html is not None:
+        console().print(plain(f"The page is in {html}."), soft_wrap=True)
+
+
+def _inputs(
+    given: list[str], texts: list[str] | None, format: str | None, tag_column: str | None, is_plain: bool
+) -> tuple[list[str], Source]:
+    """The names of the models, and the text: the last argument unless --text gives it."""
+    from cfner.errors import ConfigError
+    from cfner.practice.diff_sources import literal_texts, text_source
+
+    if texts:
+        return given, literal_texts(texts)
+    if len(given) < 2:
+        raise ConfigError(
+            "There is no text to compare on.",
+            remedy="Name a file after the models (cfner diff M M2 TEXT), or give a text with --text.",
+        )
+    return given[:-1], text_source(given[-1], format=format, tag_column=tag_column, plain=is_plain)
+
+
+def _write(path: Path, page: str) -> None:
+    from cfner.errors import ConfigError
+
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
+        ) from error
+
+
+def _tell(screen: Console, found: ModelDiff, show: int) -> None:
+    from cfner.cli.show import plain
+    from cfner.practice.diff_pairs import KINDS
+
+    screen.print(plain(f"{found.old_name} → {found.new_name}"), style="bold", soft_wrap=True)
+    screen.print(
+        f"{found.sentences:,} sentences, {found.changed_sentences:,} with a change; "
+        f"{found.unchanged:,} mentions unchanged."
+    )
+    if found.per_type:
+        screen.print(_types(found))
+    if not found.total:
+        screen.print("No prediction changed.", style="green")
+    for kind in KINDS:
+        if found.counts[kind]:
+            screen.print(_kind(found, kind, show))
+
+
+def _types(found: ModelDiff) -> Table:
+    from rich.table import Table
+
+    from cfner.cli.show import plain
+
+    table = Table(padding=(0, 1, 0, 0))
+    table.add_column("type", overflow="fold")
+    for name in ("before", "after", "same", "lost", "gained", "moved", "→ other", "other →"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for type_, c in sorted(found.per_type.items()):
+        figures = (c.before, c.after, c.unchanged, c.lost, c.gained, c.moved, c.away, c.to)
+        table.add_row(plain(type_), *(f"{n:,}" if n else "·" for n in figures))
+    return table
+
+
+def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
+    """The first changes of one kind, side by side."""
+    from itertools import islice
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+    from cfner.practice.diff_page import KIND_TITLES, VERDICT_WORDS, verdict_line
+
+    verdicts = verdict_line(found, kind)
+    title = f"{KIND_TITLES[kind][0]}: {found.counts[kind]:,}{f' ({verdicts})' if verdicts else ''}"
+    table = Table(title=Text(title, style=f"bold {_COLOURS[kind]}"), title_justify="left", expand=True)
+    table.add_column(plain(found.old_name), ratio=1, overflow="fold")
+    table.add_column(plain(found.new_name), ratio=1, overflow="fold")
+    if found.judged_types:
+        table.add_column("now", no_wrap=True)
+    for sentence, change in islice(found.of_kind(kind), show):
+        row = [
+            _side(sentence.old, change.old, change.new, _COLOURS[kind]),
+            _side(sentence.new, change.new, change.old, _COLOURS[kind]),
+        ]
+        if found.judged_types:
+            said = VERDICT_WORDS[change.verdict] if change.verdict else "not labelled"
+            row.append(Text(said, style=_VERDICTS.get(change.verdict or "", "dim")))
+        table.add_row(*row)
+    if found.counts[kind] > show:
+        table.caption = f"{found.counts[kind] - show:,} more; --show N shows N, --html FILE a page."
+    return table
+
+
+def _side(prediction: Prediction, hit: Entity | None, other: Entity | None, colour: str) -> Text:
+    """The words around a change; the mention in colour with its type, or its place underlined."""
+    from rich.text import Text
+
+    from cfner.cli.show import plain
+    from cfner.practice.diff import blank_before
+
+    sentence = prediction.sentence
+    places = [entity for entity in (hit, other) if entity is not None]
+    first, last = min(e.first for e in places), max(e.last for e in places)
+    start, end = max(0, first - _CONTEXT), min(len(sentence), last + _CONTEXT)
+    line = Text("… " if start else "")
+    for at in range(start, end):
+        if at > start:
+            line.append(blank_before(sentence, at))
+        # brackets, so that the boundaries can be seen without colours too
+        if hit is not None and hit.first <= at < hit.last:
+            line.append("[" if at == hit.first else "", f"bold {colour}")
+            line.append(plain(sentence.words[at]).plain, f"bold {colour}")
+            ends = f"]({plain(hit.type).plain} {hit.score:.2f})" if at == hit.last - 1 else ""
+            line.append(ends, colour)
+        else:
+            gone = hit is None and other is not None and other.first <= at < other.last
+            line.append(plain(sentence.words[at]).plain, f"underline {colour}" if gone else "")
+    return line.append(" …" if end < len(sentence) else "")

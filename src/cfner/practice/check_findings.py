@@ -1,0 +1,142 @@
+"""What a check found, in plain data: findings, the plan of a step, the report that holds them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, get_args
+
+from cfner.corpus.report import ReadReport
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+UNDECIDED: Final = "undecided"  # the kind of finding that an answer (--old-labels) removes
+_EXAMPLES: Final = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing worth knowing before training.
+
+    ``error``: ``learn`` would refuse the data. ``warning``: it would learn, probably worse than it could,
+    or its scores would mislead. ``note``: a fact that needs no action.
+    """
+
+    severity: Severity
+    kind: str
+    message: str
+    where: str | None = None
+    remedy: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SplitFacts:
+    sentences: int
+    tokens: int
+    mentions: Mapping[str, int]  # per type of the data, 0 included
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """The model beside the data. Figures are of ``sample`` training sentences that the model has tagged."""
+
+    source: str
+    encoder: str
+    known: tuple[str, ...]
+    sample: int
+    old_predictions: Mapping[str, int]  # mentions of old types that the model finds, per old type
+    covered: Mapping[str, int]  # mentions of each current type on which the model predicts an old type
+    conflicts: Mapping[str, Mapping[str, int]]  # the same by old type: current type, old type, how many
+    already_found: Mapping[str, int]  # mentions of each current type that the model finds, if it knows it
+    sampled_mentions: Mapping[str, int]  # mentions of each current type in the sample
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """How long ``learn`` would take on this machine, in seconds, from timed batches."""
+
+    low: float
+    high: float
+    batches_timed: int
+    seconds_per_batch: float
+    device: str
+
+
+@dataclass(frozen=True)
+class LearnPlan:
+    """What ``learn`` would do with the data."""
+
+    new: tuple[str, ...]
+    more: tuple[str, ...]
+    ignored: tuple[str, ...]
+    kept: tuple[str, ...]  # old types that the step must not forget
+    kept_rows: int  # label rows of the head that stay as they are
+    method: str | None
+    epochs: int | None
+    train_sentences: int
+    dev_sentences: int
+    dev_held_out: bool
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Everything that ``check`` found out; ``findings`` are ordered, the worst first."""
+
+    data: str
+    name: str
+    reading: ReadReport
+    types: tuple[str, ...]
+    splits: Mapping[str, SplitFacts]
+    findings: tuple[Finding, ...]
+    plan: LearnPlan | None  # None if learn would refuse
+    model: ModelFacts | None
+    time: TimeEstimate | None
+    next_command: str
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def exit_code(self) -> int:
+        """1 if learn would refuse the data, else 0; warnings do not count."""
+        return 1 if self.errors else 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "data": self.data,
+            "name": self.name,
+            "reading": self.reading.to_json(),
+            "types": list(self.types),
+            "splits": {split: _plain(facts) for split, facts in self.splits.items()},
+            "findings": [finding.to_json() for finding in self.findings],
+            "plan": None if self.plan is None else _plain(self.plan),
+            "model": None if self.model is None else _plain(self.model),
+            "time": None if self.time is None else _plain(self.time),
+            "next_command": self.next_command,
+        }
+
+
+def _plain(facts: SplitFacts | LearnPlan | ModelFacts | TimeEstimate) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(facts).items()}
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first; within a severity as they were found."""
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def some(items: Sequence[str], most: int = _EXAMPLES) -> str:
+    """The first few items of a list, and how many more there are."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def counted(count: int, noun: str, verb: str = "") -> str:
+    """'1 sentence', '2 sentences'; with a verb in the plural ('have', 'are', 'hold') also that."""
+    one = {"have": "has", "are": "is", "": ""}.get(verb, f"{verb}s")
+    shown = f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{shown} {one if count == 1 else verb}".rstrip()

@@ -1,0 +1,121 @@
+"""Two taggings of one sentence: which mention of the one became which of the other.
+
+The pairing, exactly:
+
+1. Mentions with the same words and the same type are unchanged.
+2. Of the others, those that share words are paired by the largest number of shared words, each used once.
+   Where two pairs share equally many, equal types come first, then the pair further to the left.
+3. A pair is ``retyped`` (same words, another type), ``moved`` (same type, other words) or ``moved+retyped``.
+4. Mentions without a partner are ``lost`` (old) or ``gained`` (new). One that shares words with a mention of
+   the other side (whose partner is another one) is a piece of a mention that was split, or was joined.
+
+Swapping the two sides swaps lost and gained, and split and joined, and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from cfner.corpus.sentence import Span
+
+Kind = Literal["lost", "gained", "retyped", "moved", "moved+retyped"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+Verdict = Literal["right", "wrong", "still wrong"]
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+
+
+@dataclass(frozen=True)
+class SpanChange:
+    """A mention that differs: ``old`` is None if it was gained, ``new`` if it was lost."""
+
+    kind: Kind
+    old: Span | None
+    new: Span | None
+    piece: Literal["split", "joined"] | None = None
+
+    @property
+    def start(self) -> int:
+        return min(span.start for span in (self.old, self.new) if span is not None)
+
+    @property
+    def end(self) -> int:
+        return max(span.end for span in (self.old, self.new) if span is not None)
+
+
+def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[SpanChange], list[Span]]:
+    """(changes in the order of the sentence, unchanged mentions) of two taggings, each without overlaps."""
+    same = set(old) & set(new)
+    left, right = ([span for span in sorted(side) if span not in same] for side in (old, new))
+    # key: most shared words, equal types first, then from the left; no two pairs begin to overlap at one word
+    candidates = sorted(
+        (-_shared(a, b), a.type != b.type, max(a.start, b.start), a, b) for a, b in _overlapping(left, right)
+    )
+    partner_of: dict[Span, Span] = {}
+    taken: set[Span] = set()
+    for *_, a, b in candidates:
+        if a not in partner_of and b not in taken:
+            partner_of[a] = b
+            taken.add(b)
+    touched_old = {a for *_, a, _ in candidates}
+    touched_new = {b for *_, b in candidates}
+    changes = [SpanChange(_kind(a, b), a, b) for a, b in partner_of.items()]
+    changes += [
+        SpanChange("lost", a, None, "joined" if a in touched_old else None)
+        for a in left
+        if a not in partner_of
+    ]
+    changes += [
+        SpanChange("gained", None, b, "split" if b in touched_new else None) for b in right if b not in taken
+    ]
+    return sorted(changes, key=lambda change: (change.start, change.end)), sorted(same)
+
+
+def judge(change: SpanChange, gold: Collection[Span], judged: Collection[str]) -> Verdict | None:
+    """Whether a change made a place right or wrong; None where the labels cannot tell.
+
+    ``judged`` are the types that the gold labels cover. A mention of another type is wrong where gold has a
+    different one, and nobody knows elsewhere.
+    """
+    before = _is_right(change.old, change.new, gold, judged)
+    after = _is_right(change.new, change.old, gold, judged)
+    if before is None or after is None:
+        return None
+    if not before and not after:
+        return "still wrong"
+    return "right" if after else "wrong"
+
+
+def _is_right(
+    span: Span | None, other: Span | None, gold: Collection[Span], judged: Collection[str]
+) -> bool | None:
+    """Is this side right? A side without a mention is right if gold has none where the other side has one."""
+    place = span if span is not None else other
+    if place is None:
+        raise ValueError("a change has at least one mention")
+    if any(_shared(place, mention) for mention in gold):
+        return span is not None and span in gold
+    return span is None if place.type in judged else None
+
+
+def _kind(old: Span, new: Span) -> Kind:
+    if (old.start, old.end) == (new.start, new.end):
+        return "retyped"
+    return "moved" if old.type == new.type else "moved+retyped"
+
+
+def _shared(left: Span, right: Span) -> int:
+    return max(0, min(left.end, right.end) - max(left.start, right.start))
+
+
+def _overlapping(left: Sequence[Span], right: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
+    """All overlapping pairs of two sorted lists without overlaps of their own; linear in both."""
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if _shared(left[i], right[j]):
+            yield left[i], right[j]
+        if left[i].end <= right[j].end:
+            i += 1
+        else:
+            j += 1

@@ -1,0 +1,473 @@
+"""What is said about data before a model learns from it: each finding where it belongs, and only there."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shlex
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from cfner.cli.check import check as check_command
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.writers import write_sentences
+from cfner.errors import ConfigError, CorpusError
+from cfner.practice.check import check
+from cfner.practice.check_findings import SEVERITIES, CheckReport, Finding, ModelFacts
+from cfner.practice.check_mentions import (
+    balance_findings,
+    labelled_surfaces,
+    rarity_findings,
+    surface_findings,
+    unlabelled_surfaces,
+)
+from cfner.practice.check_names import look_alikes, same_type, similar_type
+from cfner.practice.check_sentences import character_findings, length_findings, repetition_findings
+from cfner.practice.plan import OLD_LABELS, plan_step
+
+
+def kinds(findings: Sequence[Finding] | Any) -> list[str]:
+    return [finding.kind for finding in findings]
+
+
+# what would be learned
+
+names = st.sets(st.sampled_from("ABCDEF"), max_size=5)
+
+
+@given(
+    names, names, st.none() | st.lists(st.sampled_from("ABCDEFG"), max_size=4), st.sampled_from(OLD_LABELS)
+)
+def test_a_plan_puts_every_type_of_the_data_in_one_group(
+    labelled: set[str], known: set[str], wanted: list[str] | None, old_labels: str
+) -> None:
+    impossible = not labelled or (wanted is not None and (not wanted or not set(wanted) <= labelled))
+    undecided = wanted is None and old_labels == "error" and labelled & known and labelled - known
+    if impossible or undecided:
+        with pytest.raises(ConfigError) as error:
+            plan_step(labelled, known, wanted, old_labels)
+        assert error.value.remedy
+        return
+    plan = plan_step(labelled, known, wanted, old_labels)
+    assert Counter([*plan.new, *plan.more, *plan.ignored]) == Counter(labelled)
+    assert plan.current and set(plan.current) == {*plan.new, *plan.more}
+    assert not set(plan.new) & known and set(plan.more) <= known
+    if wanted is not None:
+        assert set(plan.current) >= set(wanted)
+        assert set(plan.current) - set(wanted) <= (known if old_labels == "use" else set())
+    elif labelled <= known:
+        assert plan.more == tuple(sorted(labelled)) and not plan.ignored
+    else:
+        assert set(plan.new) == labelled - known
+        assert bool(plan.more) == bool(old_labels == "use" and labelled & known)
+
+
+def test_an_unknown_choice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="ignore"):
+        plan_step(["A"], [], None, "ignor")
+
+
+# names
+
+SAME = [
+    ("PER", "PERSON"),
+    ("ORG", "organisation"),
+    ("ORGANIZATION", "Organisation"),
+    ("LOC", "Location"),
+    ("date-birth", "DATE_BIRTH"),
+    ("DateBirth", "date birth"),
+    ("product", "Products"),
+    ("company", "companies"),
+    ("PHONE_NUMBER", "TelNum"),
+    ("OtherPER", "other-person"),
+]
+SIMILAR = [("PROC", "procedure"), ("ORGANIZTION", "ORGANIZATION"), ("MusicalCMP", "MusicalComposer")]
+DIFFERENT = [
+    ("date", "date-birth"),
+    ("art", "artist"),
+    ("PER", "PERCENT"),
+    ("ORG", "ORGANISM"),
+    ("GPE", "LOC"),
+    ("person", "person-actor"),
+    ("movie_name", "movie_type"),
+    ("PrivateCorp", "PublicCorp"),
+    ("level1", "level2"),
+    ("state", "status"),
+    ("poi", "geographic_poi"),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SAME)
+def test_two_names_of_one_type(left: str, right: str) -> None:
+    assert same_type(left, right) and same_type(right, left)
+    assert [strong for *_, strong in look_alikes([left], [right])] == [True]
+
+
+@pytest.mark.parametrize(("left", "right"), SIMILAR)
+def test_names_worth_a_look(left: str, right: str) -> None:
+    assert similar_type(left, right) and similar_type(right, left) and not same_type(left, right)
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT)
+def test_names_of_different_types(left: str, right: str) -> None:
+    assert look_alikes([left, right]) == look_alikes([left], [right]) == look_alikes([right], [left]) == []
+
+
+@given(st.text(max_size=12), st.text(max_size=12))
+def test_likeness_is_symmetric_and_no_name_is_like_itself(left: str, right: str) -> None:
+    assert same_type(left, right) == same_type(right, left)
+    assert similar_type(left, right) == similar_type(right, left)
+    assert same_type(left, left) is None and similar_type(left, left) is None
+
+
+@pytest.mark.skipif("CFNER_DATA" not in os.environ, reason="CFNER_DATA names no folder of real corpora")
+def test_no_real_corpus_has_types_that_look_alike() -> None:
+    for folder in sorted(Path(os.environ["CFNER_DATA"]).iterdir()):
+        if (folder / "dev.txt").is_file():
+            assert look_alikes(Corpus.read(folder / "dev.txt").types) == [], folder.name
+
+
+# sentences
+
+
+def sentence(text: str, *spans: tuple[int, int, str], source: str | None = None) -> Sentence:
+    return Sentence(tuple(text.split()), tuple(Span(*span) for span in spans), source=source)
+
+
+PLAIN = [sentence(f"nothing happens on day {number}") for number in range(30)]
+
+
+def test_repeated_leaked_and_contradictory_sentences() -> None:
+    ada = sentence("ada is here", (0, 1, "person"), source="a:1")
+    not_ada = sentence("ada is here", source="a:9")
+    clean = Corpus("c", (*PLAIN, ada), (sentence("dev only"),), (sentence("test only"),))
+    assert kinds(repetition_findings(clean)) == []
+    dirty = Corpus("c", (*PLAIN[:9], ada, not_ada), (ada,), (PLAIN[0], PLAIN[1]))
+    found = {finding.kind: finding for finding in repetition_findings(dirty)}
+    assert set(found) == {"leak", "labelled differently", "repeated sentences"}
+    assert "'ada' as person" in found["labelled differently"].message
+    assert found["labelled differently"].where == "a:9" and "a:1" in (
+        found["labelled differently"].remedy or ""
+    )
+    leaks = [f.message for f in repetition_findings(dirty) if f.kind == "leak"]
+    assert (
+        len(leaks) == 2 and "dev shares 1 sentence (100 % of it)" in leaks[0] and "test shares 2" in leaks[1]
+    )
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=12))
+def test_contradictions_are_counted_as_a_naive_count_does(rows: list[tuple[str, bool]]) -> None:
+    train = [Sentence((word,), (Span(0, 1, "x"),) if labelled else ()) for word, labelled in rows]
+    first: dict[str, bool] = {}
+    differing = sum(first.setdefault(word, labelled) != labelled for word, labelled in rows)
+    found = [
+        f.message for f in repetition_findings(Corpus("c", tuple(train))) if f.kind.startswith("labelled")
+    ]
+    assert [message.split()[0] for message in found] == ([str(differing)] if differing else [])
+
+
+def test_odd_characters_and_lengths() -> None:
+    words = ["caf\ufffd", "MÃºsica", "zero\u200bwidth", "pаypal", "naïve", "Ωmega", "Москва", "日本"]
+    found = list(character_findings([Sentence(tuple(words))]))
+    assert kinds(found) == ["encoding", "encoding", "invisible", "scripts"]
+    assert "'pаypal', 'Ωmega'" in found[-1].message
+    assert kinds(length_findings([Sentence(("a",) * 201), *PLAIN])) == ["long sentences"]
+    assert kinds(length_findings(PLAIN)) == kinds(length_findings([])) == []
+
+
+# mentions
+
+
+def many(text: str, count: int, *spans: tuple[int, int, str]) -> list[Sentence]:
+    return [sentence(f"{text} {number}", *spans) for number in range(count)]
+
+
+def test_rare_types() -> None:
+    train = (*many("ada", 60, (0, 1, "person")), *many("oslo", 12, (0, 1, "city")))
+    test = tuple(many("ada", 25, (0, 1, "person")))
+    corpus = Corpus("c", train, tuple(many("stew", 3, (0, 1, "dish"))), test)
+    found = {finding.kind: finding.message for finding in rarity_findings(corpus, ["person", "city"])}
+    assert set(found) == {"few mentions", "not in train", "not in dev", "not in test"}
+    assert "city 12" in found["few mentions"] and "person" not in found["few mentions"]
+    assert "dish" in found["not in train"] and "city, person" not in found["not in test"]
+    alone = Corpus("c", train)
+    assert kinds(rarity_findings(alone, ["person"])) == []
+    held_out = kinds(rarity_findings(alone, ["person"], held_out=PLAIN))
+    assert held_out == ["not in dev"]
+
+
+def test_data_without_o() -> None:
+    assert kinds(balance_findings([sentence("ada", (0, 1, "x"))])) == ["no O"]
+    assert kinds(balance_findings(many("ada", 120, (0, 1, "x")))) == ["no plain sentence"]
+    assert kinds(balance_findings([*many("ada", 120, (0, 1, "x")), *PLAIN])) == []
+
+
+def test_words_that_are_labelled_here_and_left_o_there() -> None:
+    labelled = many("in New York City today", 8, (1, 4, "city"))
+    missed = many("to New York City again", 4)
+    common = many("york is a word too", 40) + many("york it is", 5, (0, 1, "city"))
+    [finding] = surface_findings([*labelled, *missed, *common], ["city"])
+    assert finding.kind == "perhaps unlabelled" and finding.severity == "warning"
+    assert "'New York City' (city 8 times, unlabelled 4 times)" in finding.message
+    assert finding.message.startswith("1 name is") and "york" not in finding.message
+    assert kinds(surface_findings([*labelled, *missed], ["other"])) == []  # not a type to be learned
+
+
+def test_words_of_two_types() -> None:
+    both = [*many("jordan won", 6, (0, 1, "person")), *many("jordan votes", 4, (0, 1, "country"))]
+    [finding] = surface_findings(both, ["person"])
+    assert finding.kind == "two types" and "'jordan' (person 6, country 4)" in finding.message
+    once = [*many("jordan won", 9, (0, 1, "person")), *many("jordan votes", 1, (0, 1, "country"))]
+    assert kinds(surface_findings(once, ["person"])) == []
+
+
+letters = st.sampled_from("ab")
+
+
+@settings(max_examples=100)
+@given(st.lists(st.lists(letters, min_size=1, max_size=9), min_size=1, max_size=4), st.data())
+def test_unlabelled_words_are_found_as_a_naive_search_finds_them(
+    rows: list[list[str]], data: st.DataObject
+) -> None:
+    sentences = []
+    for words in rows:
+        start = data.draw(st.integers(0, len(words) - 1))
+        end = data.draw(st.integers(start, len(words)))
+        sentences.append(Sentence(tuple(words), (Span(start, end, "x"),) if end > start else ()))
+    wanted = {surface: "x" for surface in labelled_surfaces(sentences) if len(surface) <= 6}
+    expected: Counter[tuple[str, ...]] = Counter()
+    for found in sentences:
+        free = [not any(s.start <= at < s.end for s in found.spans) for at in range(len(found))]
+        at = 0
+        while at < len(found):
+            fits = [
+                surface
+                for surface in wanted
+                if found.words[at : at + len(surface)] == surface and all(free[at : at + len(surface)])
+            ]
+            longest = max(fits, key=len, default=())
+            expected[longest] += bool(longest)
+            at += len(longest) or 1
+    assert unlabelled_surfaces(sentences, wanted) == +expected
+
+
+# data on disk
+
+
+def written(folder: Path, **splits: Sequence[Sentence]) -> Path:
+    for split, sentences in splits.items():
+        write_sentences(tuple(sentences), folder / f"{split}.txt", format="conll")
+    return folder
+
+
+def test_data_alone_needs_no_model(tiny_data: Path) -> None:
+    report = check(tiny_data)
+    assert report.exit_code == 0 and report.plan is not None and report.model is None and report.time is None
+    assert report.plan.new == ("animal", "city", "dish", "person") and report.plan.train_sentences == 60
+    assert report.splits["train"].sentences == 60 and report.splits["test"].sentences == 20
+    assert report.reading.format == "conll" and report.reading.scheme == "BIO"
+    order = [SEVERITIES.index(finding.severity) for finding in report.findings]
+    assert order == sorted(order)
+    assert report.next_command.startswith(f"cfner train {tiny_data} ")
+    as_json = report.to_json()
+    assert json.loads(json.dumps(as_json)) == as_json
+
+
+def test_data_alone_is_checked_without_torch(tiny_data: Path) -> None:
+    program = f"import sys; from cfner.practice.check import check; check({str(tiny_data)!r})"
+    program += "; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_data_without_labels_or_training_sentences_is_an_error(tmp_path: Path) -> None:
+    nothing = check(written(tmp_path / "o", train=PLAIN))
+    assert "--old-labels" not in nothing.next_command
+    assert nothing.exit_code == 1 and nothing.plan is None and "nothing to learn" in nothing.errors[0].message
+    untrained = check(written(tmp_path / "t", test=many("ada", 3, (0, 1, "person"))))
+    assert [finding.kind for finding in untrained.errors] == ["no training data"]
+    with pytest.raises(CorpusError):
+        check(tmp_path / "none")
+    with pytest.raises(ConfigError, match="Did you mean"):
+        check(tmp_path / "o", old_labels="ignored")
+
+
+# beside a model
+
+
+def new_data(corpus: Corpus, folder: Path, renamed: dict[str, str], *, keep_dev: bool = True) -> Path:
+    """The tiny corpus with other names for its types; types without a name lose their labels."""
+
+    def relabelled(found: Sentence) -> Sentence:
+        return found.with_spans(
+            [Span(s.start, s.end, renamed[s.type]) for s in found.spans if s.type in renamed]
+        )
+
+    train, dev = ([relabelled(s) for s in part] for part in (corpus.train, corpus.dev))
+    return written(folder, train=train, **({"dev": dev} if keep_dev else {}))
+
+
+def quick(data: Path, model: Path, **options: Any) -> CheckReport:
+    return check(data, model, seconds=0, **options)
+
+
+def test_a_new_name_for_a_known_type_is_noticed(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"city": "Cities", "person": "who"})
+    report = quick(data, two_steps)
+    assert report.exit_code == 0 and report.plan is not None and report.model is not None
+    assert report.plan.new == ("Cities", "who") and set(report.plan.kept) == {
+        "animal",
+        "city",
+        "dish",
+        "person",
+    }
+    assert report.plan.kept_rows == 8 and report.plan.method == "cfner"
+    alike = [f.message for f in report.findings if f.kind == "similar to a known type"]
+    assert len(alike) == 1 and "'Cities'" in alike[0] and "'city'" in alike[0]
+    # and by what the model says of the text, whatever the name
+    conflicts = [f.message for f in report.findings if f.kind == "conflict"]
+    assert any("'Cities'" in message and "city" in message for message in conflicts)
+    assert report.model.conflicts["Cities"]["city"] <= report.model.sampled_mentions["Cities"]
+    assert "old types in the text" in kinds(report.findings)
+    assert shlex.split(report.next_command)[:4] == ["cfner", "learn", str(two_steps), str(data)]
+
+
+def test_old_labels_beside_new_ones(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"city": "city", "dish": "meal"}, keep_dev=False)
+    refused = quick(data, two_steps)
+    assert refused.exit_code == 1 and refused.plan is None and "city" in refused.errors[0].message
+    assert "--old-labels ignore" in refused.next_command and " check " in refused.next_command
+    ignored = quick(data, two_steps, old_labels="ignore")
+    assert ignored.plan is not None and ignored.plan.ignored == ("city",) and ignored.exit_code == 0
+    assert "--old-labels ignore" in ignored.next_command and " learn " in ignored.next_command
+    used = quick(data, two_steps, old_labels="use")
+    assert used.plan is not None and (used.plan.new, used.plan.more) == (("meal",), ("city",))
+    named = quick(data, two_steps, types=["city"])
+    assert named.plan is not None and (named.plan.more, named.plan.ignored) == (("city",), ("meal",))
+    assert named.model is not None and set(named.model.already_found) == {"city"}
+    assert 0 < named.model.already_found["city"] <= named.model.sampled_mentions["city"]
+    assert quick(data, two_steps, types=["cities"]).exit_code == 1
+
+
+def test_the_plan_is_what_learn_does(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    from cfner.practice.new_data import NewData
+
+    data = new_data(tiny_corpus, tmp_path, {"dish": "meal"}, keep_dev=False)
+    plan = quick(data, two_steps, settings={"epochs": 3}).plan
+    fresh = NewData.read(str(data))
+    assert plan is not None and plan.epochs == 3 and plan.dev_held_out
+    assert (plan.train_sentences, plan.dev_sentences) == (len(fresh.train), len(fresh.dev))
+    afresh = quick(data, two_steps, settings={"method": "joint"})
+    assert afresh.exit_code == 1 and afresh.plan is None
+
+
+def test_the_sample_is_bounded_and_nothing_is_changed(
+    two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    data = new_data(tiny_corpus, tmp_path / "data", {"dish": "meal"})
+    before = {file: file.read_bytes() for file in two_steps.rglob("*") if file.is_file()}
+    report = check(data, two_steps, sample=5, seconds=0.2)
+    assert report.model is not None and report.model.sample == 5
+    assert report.time is not None and 0 < report.time.low < report.time.high < 600
+    assert report.time.batches_timed >= 1
+    assert {file: file.read_bytes() for file in two_steps.rglob("*") if file.is_file()} == before
+
+
+def test_timing_leaves_network_and_randomness_alone(two_steps: Path, tiny_corpus: Corpus) -> None:
+    import torch
+
+    from cfner.practice.check_model import encoded
+    from cfner.practice.check_time import estimate_time
+    from cfner.tagger import ContinualTagger
+
+    tagger = ContinualTagger.open(two_steps)
+    text, nothing = encoded(tagger.model, tiny_corpus.train), encoded(tagger.model, [])
+    before = {key: value.clone() for key, value in tagger.model.network.state_dict().items()}
+    state, cpu = torch.random.get_rng_state(), torch.device("cpu")
+    network, config = tagger.model.network, tagger.config
+    assert estimate_time(network, config, text, nothing, device=cpu, seconds=0.1) is not None
+    assert estimate_time(network, config, nothing, nothing, device=cpu, seconds=0.1) is None
+    assert torch.equal(torch.random.get_rng_state(), state) and not network.training
+    assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+
+
+def test_more_epochs_take_longer_in_proportion(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"dish": "meal"})
+
+    def middle(epochs: int) -> float:
+        time = check(data, two_steps, sample=1, seconds=0.4, settings={"epochs": epochs}).time
+        assert time is not None
+        return (time.low + time.high) / 2
+
+    assert middle(400) > 20 * middle(10)  # 40 times, in a quiet moment
+
+
+def test_somebody_elses_checkpoint(tiny_encoder: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    labels = dict(enumerate(["O", "B-PER", "I-PER"]))
+    stock = AutoModelForTokenClassification.from_pretrained(
+        tiny_encoder, id2label=labels, num_labels=3, ignore_mismatched_sizes=True
+    )
+    stock.save_pretrained(tmp_path / "stock")
+    AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(tmp_path / "stock")
+    data = new_data(tiny_corpus, tmp_path / "data", {"person": "Person", "dish": "meal"})
+    report = quick(data, tmp_path / "stock")
+    assert report.plan is not None and report.plan.new == ("Person", "meal") and report.plan.kept == ("PER",)
+    assert "similar to a known type" in kinds(report.findings)
+
+
+def test_text_without_old_types_is_a_warning() -> None:
+    from cfner.practice.check_model import text_findings
+
+    facts = ModelFacts("m", "e", ("city",), 50, {"city": 0}, {}, {}, {}, {})
+    [finding] = text_findings(facts)
+    assert finding.severity == "warning" and "--replay" in (finding.remedy or "")
+    assert list(text_findings(ModelFacts("m", "e", (), 50, {}, {}, {}, {}, {}))) == []
+
+
+def test_sentences_longer_than_the_window(two_steps: Path, tmp_path: Path) -> None:
+    draw = random.Random(0)
+    words = [" ".join(draw.choice(["the", "river", "went"]) for _ in range(90)) for _ in range(3)]
+    long = [sentence(f"stew {text}", (0, 1, "meal")) for text in words]
+    report = quick(
+        written(tmp_path, train=[*PLAIN, *long, Sentence(("x" * 90, "y"))], dev=long[:1]), two_steps
+    )
+    said = [f.message for f in report.findings if f.kind == "long sentences"]
+    assert len(said) == 1 and said[0].startswith("4 training")
+    assert "giant words" in kinds(report.findings)
+
+
+# the command
+
+runner = CliRunner()
+app = typer.Typer()
+app.command()(check_command)
+
+
+def test_as_a_user_types_it(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"city": "city", "dish": "meal\x1b[31m"})
+    refused = runner.invoke(app, [str(data), "--model", str(two_steps), "--no-timing"])
+    assert refused.exit_code == 1 and "error:" in refused.output and "\x1b[31m" not in refused.output
+    assert refused.output.rstrip().splitlines()[-1].strip().startswith("cfner check ")
+    options = ["--model", str(two_steps), "--old-labels", "ignore", "--no-timing"]
+    fine = runner.invoke(app, [str(data), *options])
+    assert fine.exit_code == 0 and "keeping animal" in " ".join(fine.output.split())
+    last = fine.output.rstrip().splitlines()[-1].strip()
+    assert last.startswith("cfner learn ") and last.endswith("--old-labels ignore")
+    told = runner.invoke(app, [str(data), *options, "--json", "--epochs", "2"])
+    assert json.loads(told.output)["plan"]["epochs"] == 2
+    plain = runner.invoke(app, [str(data), "--types", " city , "])
+    assert plain.exit_code == 0 and "city" in plain.output
