@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import torch
 
 from cfner.batches.encoding import EncodedText, IntArray
 from cfner.batches.loader import TokenBatch, inference_batches
 from cfner.corpus.sentence import Span
-from cfner.model.network import Network, TaggerOutput
+from cfner.model.network import TaggerOutput
 from cfner.stream.labels import LabelSpace
+
+
+class WordScorer(Protocol):
+    """What scores the words of a batch: a ``Network``, or an exported one that another runtime computes."""
+
+    training: bool
+
+    @property
+    def device(self) -> torch.device: ...
+    def eval(self) -> Any: ...
+    def train(self, mode: bool = True) -> Any: ...
+    def __call__(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput: ...
 
 
 @torch.no_grad()
 def outputs(
-    network: Network,
+    network: WordScorer,
     text: EncodedText,
     *,
     batch_size: int = 64,
@@ -35,7 +48,7 @@ def outputs(
 
 
 def label_ids(
-    network: Network, text: EncodedText, *, batch_size: int = 64
+    network: WordScorer, text: EncodedText, *, batch_size: int = 64
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(label id [N], its probability [N]) for every word, by TokenRef."""
     ids = torch.zeros(text.words, dtype=torch.long)
@@ -55,7 +68,7 @@ def decode(ids: torch.Tensor, text: EncodedText, labels: LabelSpace) -> list[tup
 
 
 def predict_spans(
-    network: Network, text: EncodedText, labels: LabelSpace, *, batch_size: int = 64
+    network: WordScorer, text: EncodedText, labels: LabelSpace, *, batch_size: int = 64
 ) -> list[tuple[Span, ...]]:
     ids, _ = label_ids(network, text, batch_size=batch_size)
     return decode(ids, text, labels)

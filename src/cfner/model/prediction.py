@@ -2,23 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from cfner.batches.encoding import encode
+import torch
+from torch import Tensor
+
+from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence, Span
-from cfner.model.inference import decode, label_ids
-from cfner.model.saving import LoadedModel
+from cfner.model.inference import WordScorer, decode, outputs
+from cfner.stream.labels import LabelSpace
+
+_SENTENCES_AT_A_TIME = 512
+_WORDS_AT_A_TIME = 20_000
+
+
+class TaggingModel(Protocol):
+    """What tagging needs: something that scores words, and how it reads and names them.
+
+    ``saving.LoadedModel`` is one (its network runs in torch), ``interop.onnx.OnnxModel`` another.
+    """
+
+    @property
+    def network(self) -> WordScorer: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def labels(self) -> LabelSpace: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def overlap(self) -> int | None: ...
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A predicted mention: words ``first`` to ``last``, characters ``start`` to ``end`` (ends excluded)."""
+    """A predicted mention: words ``first`` to ``last``, characters ``start`` to ``end`` (ends excluded).
+
+    ``score`` is the probability of its type, averaged over its words: for each word the probabilities of all
+    labels of the type together, so that doubt between ``B-`` and ``I-`` does not look like doubt about the
+    type.
+    """
 
     type: str
     text: str
-    score: float  # mean probability of its words' labels
+    score: float
     first: int
     last: int
     start: int | None
@@ -44,10 +73,13 @@ class Prediction:
         }
 
 
-def tag(model: LoadedModel, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Prediction]:
-    """Tag sentences: as many word predictions as there are words, however long a sentence is."""
+def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Prediction]:
+    """Tag sentences: as many word predictions as there are words, however long a sentence is.
+
+    A word's label is that of its first subword.
+    """
     text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
-    ids, scores = label_ids(model.network, text, batch_size=batch_size)
+    ids, scores = _labels_and_scores(model.network, text, model.labels, batch_size)
     predictions = []
     for index, (sentence, spans) in enumerate(zip(sentences, decode(ids, text, model.labels), strict=True)):
         first = int(text.sentence_bounds[index])
@@ -57,6 +89,48 @@ def tag(model: LoadedModel, sentences: Sequence[Sentence], *, batch_size: int = 
         )
         predictions.append(Prediction(sentence, entities))
     return predictions
+
+
+def tag_stream(
+    model: TaggingModel, sentences: Iterable[Sentence], *, batch_size: int = 64
+) -> Iterator[Prediction]:
+    """Tag any number of sentences in order, holding a few hundred at a time."""
+    held: list[Sentence] = []
+    words = 0
+    for sentence in sentences:
+        held.append(sentence)
+        words += len(sentence)
+        if len(held) >= _SENTENCES_AT_A_TIME or words >= _WORDS_AT_A_TIME:
+            yield from tag(model, held, batch_size=batch_size)
+            held, words = [], 0
+    if held:
+        yield from tag(model, held, batch_size=batch_size)
+
+
+def type_mates(labels: LabelSpace) -> Tensor:
+    """[C, C]: 1 where two labels are of the same type."""
+    type_of = [labels.type_of(number) for number in range(len(labels))]
+    return torch.tensor([[float(one == other) for one in type_of] for other in type_of])
+
+
+def best_labels(logits: Tensor, mates: Tensor) -> tuple[Tensor, Tensor]:
+    """(best label [W], probability of its type [W]) from logits [W, C] and ``type_mates``."""
+    probabilities = logits.float().softmax(1)
+    best = probabilities.argmax(1)
+    return best, (probabilities * mates[best]).sum(1).clamp(max=1.0)
+
+
+def _labels_and_scores(
+    network: WordScorer, text: EncodedText, labels: LabelSpace, batch_size: int
+) -> tuple[Tensor, Tensor]:
+    """(label id [N], probability of that label's type [N]) for every word, by TokenRef."""
+    ids = torch.zeros(text.words, dtype=torch.long)
+    scores = torch.zeros(text.words)
+    mates = type_mates(labels)
+    for batch, out in outputs(network, text, batch_size=batch_size):
+        refs = batch.refs.cpu()
+        ids[refs], scores[refs] = best_labels(out.logits.cpu(), mates)
+    return ids, scores
 
 
 def entity_of(sentence: Sentence, span: Span, score: float) -> Entity:

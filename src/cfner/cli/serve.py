@@ -1,0 +1,80 @@
+"""``cfner serve``: a model behind HTTP, with a page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    model: Annotated[
+        str, typer.Argument(help="A model folder, or a Hugging Face token-classification checkpoint.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Any other than this machine's own needs an API key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8000,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CFNER_API_KEY",
+            help="Clients must send this key. Better set as environment variable: options can be seen by "
+            "others on the machine.",
+        ),
+    ] = None,
+    max_body: Annotated[int, typer.Option(help="Bytes of one request (else 413).")] = 1_048_576,
+    max_texts: Annotated[int, typer.Option(help="Texts of one request (else 422).")] = 256,
+    max_text_length: Annotated[int, typer.Option(help="Characters of one text (else 422).")] = 20_000,
+    max_waiting: Annotated[int, typer.Option(help="Requests waiting for their answer (else 429).")] = 128,
+    batch_texts: Annotated[int, typer.Option(help="Texts computed together.")] = 64,
+    steps_kept: Annotated[
+        int, typer.Option(help="Steps kept in memory beside the current one, for the time slider.")
+    ] = 2,
+    reload_seconds: Annotated[
+        float, typer.Option(help="How often to look whether the current step has changed.")
+    ] = 1.0,
+    shutdown_seconds: Annotated[
+        float, typer.Option(help="How long accepted requests may take after SIGTERM.")
+    ] = 30.0,
+    threads: Annotated[
+        int | None, typer.Option(help="Processor threads for computing; default: torch decides.")
+    ] = None,
+    access_log: Annotated[bool, typer.Option(help="Log every request (never its text).")] = False,
+) -> None:
+    """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.
+
+    When the model folder's current step changes (learn --in-place, rollback), the new one is checked and
+    takes over without a request being lost.
+    """
+    from cfner.errors import MissingExtraError
+    from cfner.serving.settings import ServeSettings
+
+    settings = ServeSettings(
+        host=host,
+        port=port,
+        api_key=api_key or None,
+        max_body=max_body,
+        max_texts=max_texts,
+        max_text_length=max_text_length,
+        max_waiting=max_waiting,
+        batch_texts=batch_texts,
+        steps_kept=steps_kept,
+        reload_seconds=reload_seconds,
+        shutdown_seconds=shutdown_seconds,
+    )
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "serve", "Serving a model") from error
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    from cfner.serving.server import serve as run
+
+    def ready(url: str) -> None:
+        typer.echo(f"Serving {model} at {url}  (Ctrl+C stops)", err=True)
+
+    run(model, settings, ready=ready, access_log=access_log)

@@ -1,0 +1,155 @@
+"""Requests that wait at the same moment are computed together, in one thread, in turns that stay short.
+
+The event loop owns the queue, so it needs no lock; it only hands a batch to the thread and awaits it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cfner.model.prediction import Entity
+from cfner.serving.metrics import Metrics
+from cfner.serving.refusals import busy, stopping, unusable
+from cfner.serving.settings import ServeSettings
+from cfner.serving.steps import ServedStep
+
+log = logging.getLogger("cfner.serving")
+Found = tuple[Entity, ...]
+
+
+@dataclass(eq=False)
+class _Job:
+    step: ServedStep
+    texts: Sequence[str]
+    answer: asyncio.Future[list[Found]]
+    found: list[Found] = field(default_factory=list)
+
+
+class _Turn(NamedTuple):
+    job: _Job
+    texts: Sequence[str]
+
+
+class Batcher:
+    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings = settings
+        self.metrics = metrics
+        self.waiting = 0
+        self.waiting_characters = 0
+        self.failing = False  # whether the last batch failed
+        self.closing = False
+        self._jobs: deque[_Job] = deque()
+        self._wake = asyncio.Event()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="cfner-tag")
+
+    def refuse_if_full(self, characters: int = 0) -> None:
+        """Say no at once rather than late."""
+        if self.closing:
+            raise stopping()
+        too_long = self.waiting_characters + characters > self.settings.max_waiting_characters
+        if self.waiting >= self.settings.max_waiting or (self.waiting and too_long):
+            raise busy()
+
+    @contextmanager
+    def admitted(self, texts: Sequence[str]) -> Iterator[None]:
+        """Hold a place in the queue, or raise a refusal."""
+        characters = sum(map(len, texts))
+        self.refuse_if_full(characters)
+        self.waiting += 1
+        self.waiting_characters += characters
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+            self.waiting_characters -= characters
+
+    async def tag(self, step: ServedStep, texts: Sequence[str]) -> list[Found]:
+        """The entities of each text, all by the same step. Cancelling the call takes it off the queue."""
+        if not texts:
+            return []
+        job = _Job(step, texts, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        self._wake.set()
+        return await job.answer
+
+    async def run(self) -> None:
+        """Compute batch after batch until cancelled."""
+        while True:
+            await self._wake.wait()
+            turns = self._next_turns()
+            if turns:
+                await self._compute(turns)
+            else:
+                self._wake.clear()
+
+    def _next_turns(self) -> list[_Turn]:
+        """Texts of the oldest request, and of others for the same step, as many as make one batch."""
+        self._jobs = deque(job for job in self._jobs if not job.answer.done())
+        turns: list[_Turn] = []
+        texts_left, characters_left = self.settings.batch_texts, self.settings.batch_characters
+        for job in self._jobs:
+            if job.step is not self._jobs[0].step:
+                continue
+            taken: list[str] = []
+            for text in job.texts[len(job.found) :]:
+                # a first text that is too long for any batch is one by itself
+                if (turns or taken) and (texts_left < 1 or len(text) > characters_left):
+                    break
+                taken.append(text)
+                texts_left, characters_left = texts_left - 1, characters_left - len(text)
+            if taken:
+                turns.append(_Turn(job, taken))
+            if texts_left < 1 or characters_left < 1:
+                break
+        return turns
+
+    async def _compute(self, turns: list[_Turn]) -> None:
+        texts = [text for turn in turns for text in turn.texts]
+        tag = turns[0].job.step.pipeline.tag
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._worker, tag, texts)
+        except Exception:  # whatever the model runs into, the server goes on
+            self.metrics.failed_batches += 1
+            self.failing = True
+            if len(turns) > 1:  # one of them is to blame, the others are not
+                for turn in turns:
+                    await self._compute([turn])
+                return
+            log.exception("a batch of %d texts failed", len(texts))
+            _finish(turns[0].job, unusable())
+            return
+        self.failing = False
+        self.metrics.batch_texts.observe(len(texts))
+        self.metrics.texts += len(texts)
+        self.metrics.entities += sum(map(len, found))
+        at = 0
+        for job, taken in turns:
+            job.found += found[at : at + len(taken)]
+            at += len(taken)
+            if len(job.found) == len(job.texts):
+                _finish(job, job.found)
+        # a long request goes behind those that came meanwhile, so that it holds nobody up
+        self._jobs.rotate(-1)
+
+    async def close(self) -> None:
+        """Refuse what comes now, fail what is left; the batch being computed is waited for."""
+        self.closing = True
+        for job in self._jobs:
+            _finish(job, stopping())
+        await asyncio.get_running_loop().run_in_executor(None, self._worker.shutdown)
+
+
+def _finish(job: _Job, result: list[Found] | Exception) -> None:
+    if job.answer.done():  # its client went away
+        return
+    if isinstance(result, Exception):
+        job.answer.set_exception(result)
+    else:
+        job.answer.set_result(result)

@@ -1,0 +1,118 @@
+"""What goes over the wire, in both directions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+def _whole(value: Any) -> Any:
+    """JSON knows one kind of number: 2.0 is the integer 2."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class PredictRequest(BaseModel):
+    """One text or many: exactly one of ``text`` and ``texts``."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},
+    )
+
+    text: str = Field(default="", description="One text.")
+    texts: list[str] = Field(default=[], description="Many texts.")
+    step: Annotated[int | None, BeforeValidator(_whole)] = Field(
+        default=None, description="Which step of the model; the current one if left out.", ge=1, lt=2**31
+    )
+    scores: bool = Field(default=True, description="Whether entities come with their score.")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if ("text" in self.model_fields_set) == ("texts" in self.model_fields_set):
+            raise ValueError("give either 'text' or 'texts'")
+        return self
+
+    @property
+    def all_texts(self) -> list[str]:
+        return self.texts if "texts" in self.model_fields_set else [self.text]
+
+
+class FoundEntity(BaseModel):
+    """A mention: words ``first`` to ``last``, characters ``start`` to ``end``; ends excluded."""
+
+    type: str
+    text: str
+    start: int = Field(description="Unicode code points, not UTF-16 units.")
+    end: int
+    first: int
+    last: int
+    score: float | None = Field(
+        default=None, description="Mean probability of the type over its words, three digits."
+    )
+
+
+class TaggedText(BaseModel):
+    entities: list[FoundEntity]
+
+
+class PredictAnswer(BaseModel):
+    """``results`` has one item per text, in order. All of them are from one step."""
+
+    step: int
+    hash: str = Field(description="What the step's seal says of its files; changes when they do.")
+    results: list[TaggedText]
+
+
+class TypeScore(BaseModel):
+    f1: float = Field(description="Percent.")
+    precision: float
+    recall: float
+    mentions: int
+
+
+class StepScores(BaseModel):
+    micro_f1: float
+    macro_f1: float
+    per_type: dict[str, TypeScore]
+
+
+class StepFacts(BaseModel):
+    """What is known about a step. ``types``: all that it can find; ``learned``: those of its own data."""
+
+    step: int
+    name: str
+    kind: str
+    hash: str
+    types: list[str]
+    learned: list[str]
+    created: str | None = None
+    method: str | None = None
+    scores: StepScores | None = None
+    problem: str | None = Field(default=None, description="Why the step cannot be used, if it cannot.")
+
+
+class ModelFacts(BaseModel):
+    name: str
+    encoder: str
+    current: int
+    has_steps: bool = Field(description="False for a checkpoint without a history.")
+    types: list[str]
+    steps: list[StepFacts]
+    max_text_length: int
+    max_texts: int
+
+
+class Health(BaseModel):
+    """``ok``; ``degraded``: an older step is served because the newest cannot be; ``failing``: the last
+    batch failed; ``stopping``."""
+
+    status: str
+    step: int
+    waiting: int
+    problem: str | None = None
+
+
+class Problem(BaseModel):
+    detail: str

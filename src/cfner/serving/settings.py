@@ -1,0 +1,98 @@
+"""What a server may be told: where it listens, who is let in, and how much it takes on."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, fields
+from typing import Final
+
+from cfner.errors import ConfigError
+
+KEY_VARIABLE: Final = "CFNER_API_KEY"
+_SHORTEST_KEY: Final = 16
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """Sizes are in characters (Unicode code points) or bytes, times in seconds."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_key: str | None = None
+    max_body: int = 1_048_576  # bytes of one request
+    max_body_memory: int = 67_108_864  # bytes of all requests that are being read at one moment
+    max_texts: int = 256  # texts of one request
+    max_text_length: int = 20_000  # characters of one text
+    max_waiting: int = 128  # requests accepted and not answered yet
+    max_waiting_characters: int = 1_000_000  # characters of all their texts
+    batch_texts: int = 64  # texts tagged together
+    batch_characters: int = 20_000  # of all of them: how long one batch keeps the others waiting
+    steps_kept: int = 2  # steps kept in memory beside the current one
+    reload_seconds: float = 1.0  # how often the folder is looked at
+    body_seconds: float = 10.0  # a request must have been sent by then
+    header_seconds: float = 10.0
+    idle_seconds: float = 15.0  # a connection without a request is closed
+    stuck_seconds: float = 30.0  # a client that does not read its answer is cut off
+    shutdown_seconds: float = 30.0  # what was accepted is finished within this time
+    max_connections: int = 1000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            lowest = 0 if field.name in {"port", "steps_kept"} else None
+            if isinstance(value, int | float) and (value < 0 if lowest == 0 else value <= 0):
+                raise ConfigError(
+                    f"{field.name} is {value}, which makes no sense.", remedy="Give a positive number."
+                )
+        if self.port > 65535:
+            raise ConfigError(f"There is no port {self.port}.", remedy="Ports go up to 65535.")
+        if self.api_key is not None:
+            _check_key(self.api_key)
+        elif not is_loopback(self.host):
+            raise ConfigError(
+                f"The address {self.host} can be reached by others, and there is no API key.",
+                remedy=f"Set the environment variable {KEY_VARIABLE} (make a key with: python -c 'import "
+                "secrets; print(secrets.token_urlsafe(32))'), or listen on 127.0.0.1.",
+            )
+
+    @property
+    def allowed_hosts(self) -> frozenset[str] | None:
+        """Names under which a browser may address a server without a key; None: any.
+
+        Without this check a web page could point its own name at 127.0.0.1 and read what is served there.
+        """
+        if self.api_key is not None:
+            return None
+        return frozenset({"localhost", "127.0.0.1", "[::1]", _in_url(self.host).lower()})
+
+    @property
+    def url(self) -> str:
+        return f"http://{_in_url(self.host)}:{self.port}/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address. A name other than localhost counts as reachable."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _check_key(key: str) -> None:
+    if len(key) < _SHORTEST_KEY:
+        raise ConfigError(
+            f"The API key has {len(key)} characters; anybody could guess it.",
+            remedy=f"Use at least {_SHORTEST_KEY}, for example: python -c 'import secrets; "
+            "print(secrets.token_urlsafe(32))'.",
+        )
+    if not all("!" <= sign <= "~" for sign in key):
+        raise ConfigError(
+            "The API key has blanks or signs that cannot be sent in a header.",
+            remedy="Use letters, digits and punctuation of ASCII.",
+        )

@@ -1,0 +1,96 @@
+// Texts with their entities, legends, lists of differences.
+
+import { make } from "./dom.js";
+
+const SIGNS = { lost: "−", gained: "+", retyped: "≠", moved: "↔" };
+const WORDS = { lost: "lost", gained: "gained", retyped: "another type", moved: "other boundaries" };
+
+const LONG_NAME = 32;
+
+/** Hues far from each other for types that were learned one after another. */
+export class Hues {
+  constructor(types) {
+    this.order = new Map(types.map((type, index) => [type, index]));
+  }
+
+  of(type) {
+    const index = this.order.get(type) ?? this.order.size;
+    return Math.round((255 + index * 137.508) % 360);
+  }
+}
+
+function drawEntity(characters, entity, hues, kind) {
+  const score = entity.score ?? null;
+  const name = entity.type.length > LONG_NAME ? `${entity.type.slice(0, LONG_NAME)}…` : entity.type;
+  const label = make(
+    "span",
+    { className: "label" },
+    name,
+    score === null ? null : make("span", { className: "score" }, score.toFixed(2)),
+  );
+  const sign = kind ? make("span", { className: "sign", "aria-hidden": "true" }, SIGNS[kind]) : null;
+  const title = [entity.type, score === null ? "" : `score ${score.toFixed(3)}`, WORDS[kind]].filter(Boolean).join(", ");
+  const attributes = { className: `entity ${kind ?? ""}`.trim(), hue: hues.of(entity.type), title };
+  return make("mark", attributes, sign, characters.slice(entity.start, entity.end).join(""), label);
+}
+
+/** The text into `place`. Positions count code points, as the server does; a JavaScript string counts otherwise. */
+export function drawText(place, text, entities, hues, kinds = new Map()) {
+  const characters = Array.from(text);
+  const pieces = [];
+  let at = 0;
+  for (const entity of entities) {
+    pieces.push(characters.slice(at, entity.start).join(""));
+    pieces.push(drawEntity(characters, entity, hues, kinds.get(entity)));
+    at = entity.end;
+  }
+  pieces.push(characters.slice(at).join(""));
+  place.replaceChildren(...pieces);
+}
+
+export function drawEmpty(place, words) {
+  place.replaceChildren(make("span", { className: "empty" }, words));
+}
+
+/** All types: how often each is in the text; dashed, and said so, if the step does not know it. */
+export function drawLegend(place, types, known, entities, hues) {
+  const counts = new Map();
+  for (const entity of entities) counts.set(entity.type, (counts.get(entity.type) ?? 0) + 1);
+  place.replaceChildren(
+    ...types.map((type) => {
+      const knows = known.has(type);
+      const count = counts.get(type) ?? 0;
+      return make(
+        "li",
+        { className: knows ? "" : "unknown", title: knows ? `${type}: ${count} in this text` : `${type}: not known to this step` },
+        make("span", { className: "dot", hue: hues.of(type), "aria-hidden": "true" }),
+        make("span", { className: "name" }, type),
+        make("span", { className: "count" }, knows ? String(count) : "not known"),
+      );
+    }),
+  );
+}
+
+export function drawChanges(place, found) {
+  place.replaceChildren(
+    ...found.map(({ kind, old, fresh }) => {
+      const quote = (entity) => make("q", {}, entity.text);
+      const story = {
+        lost: () => [quote(old), ` was ${old.type}`],
+        gained: () => [quote(fresh), ` is now ${fresh.type}`],
+        retyped: () =>
+          old.text === fresh.text
+            ? [quote(old), ` was ${old.type}, is now ${fresh.type}`]
+            : [quote(old), ` was ${old.type}; now `, quote(fresh), ` is ${fresh.type}`],
+        moved: () => [quote(old), " is now ", quote(fresh), ` (${old.type})`],
+      }[kind]();
+      return make(
+        "li",
+        { className: kind },
+        make("span", { className: "sign", "aria-hidden": "true" }, SIGNS[kind]),
+        make("span", { className: "what" }, WORDS[kind]),
+        make("span", { className: "story" }, ...story),
+      );
+    }),
+  );
+}
