@@ -9,7 +9,9 @@ import typer
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A model folder, or a Hugging Face checkpoint.")],
+    model: Annotated[
+        str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
+    ],
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
     step: Annotated[
         int | None, typer.Option(help="Which step of the model; default: the current one.")
@@ -26,13 +28,18 @@ def evaluate(
     from cfner.cli.show import console, plain, print_json, scores_table
     from cfner.corpus.corpus import Corpus
     from cfner.errors import CorpusError
+    from cfner.interop.onnx import OnnxTagger, is_onnx_folder
     from cfner.tagger import ContinualTagger
 
     corpus = Corpus.read(data, format=format, tag_column=tag_column)
     sentences = corpus.test if Path(data).is_dir() else corpus.train
     if not sentences:
         raise CorpusError("There is no test split.", where=data, remedy="Name a labelled file instead.")
-    tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size)
+    tagger: ContinualTagger | OnnxTagger
+    if is_onnx_folder(model):
+        tagger = OnnxTagger.read(model, batch_size=batch_size)
+    else:
+        tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size)
     unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
     aside = sum(span.type in unknown for s in sentences for span in s.spans)
     scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences])

@@ -159,8 +159,8 @@ def _tell(learned: Learned, model: str) -> None:
             plain(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
         )
         screen.print(
-            "What may help: a lower --lr-encoder, a higher weight of the old (--set lambda_base=4), a few old "
-            "sentences (--replay FILE); or --accept-forgetting TYPE if the loss is meant."
+            "What may help: a lower --lr-encoder, a higher weight of the old (--set lambda_base=4), a few "
+            "old sentences (--replay FILE); or --accept-forgetting TYPE if the loss is meant."
         )
 
 

@@ -8,7 +8,21 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli import check, data, demo, diff, evaluate, explain, history, learn, lists, predict, serve, train
+from cfner.cli import (
+    check,
+    data,
+    demo,
+    diff,
+    evaluate,
+    explain,
+    export,
+    history,
+    learn,
+    lists,
+    predict,
+    serve,
+    train,
+)
 
 app = typer.Typer(
     name="cfner",
@@ -30,6 +44,7 @@ app.command()(history.history)
 app.command()(history.rollback)
 app.command()(history.rename)
 app.command()(history.merge)
+app.command()(export.export)
 app.command()(serve.serve)
 app.command()(explain.explain)
 app.command()(lists.methods)

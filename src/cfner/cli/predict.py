@@ -3,89 +3,129 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from cfner.corpus.sentence import Sentence
     from cfner.model.prediction import Prediction
 
-_LINES_AT_A_TIME = 512
+_TO_LOOK_AT = ("colour", "table")
+_TO_KEEP = ("jsonl", "conll", "docbin")
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model folder.")],
+    model: Annotated[
+        str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
+    ],
     text: Annotated[
         list[str] | None, typer.Argument(help="Text to tag; '-' or nothing: standard input.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A text file, one text per line.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file to tag, of any size.")] = None,
+    input_format: Annotated[
+        str | None,
+        typer.Option(
+            help="text: one text per line. jsonl: one object per line with 'text', or with 'tokens' or "
+            "'words' that are kept as they are. conll: one word per line, kept; tags are not looked at. "
+            "Default: by the file's suffix (.jsonl, .conll, ...), else text."
+        ),
+    ] = None,
     step: Annotated[
         int | None, typer.Option(help="Which step of the model; default: the current one.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--as", help="colour, table or jsonl. Default: colour; jsonl into a pipe.")
+        str | None,
+        typer.Option(
+            "--as", help="colour, table, jsonl, conll or docbin. Default: colour; jsonl into a pipe or file."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --as jsonl.")] = False,
-    batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write a file, whole or not at all. A docbin named *.spacy is one file, held in memory "
+            "until it is complete; with any other name it becomes a folder of parts, in constant memory.",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names.")] = False,
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            help="torch, onnx or onnx-int8. The last two export the model into a temporary folder first: "
+            "worth it for large files. Default: torch."
+        ),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
 ) -> None:
-    """Find entities. One text per line; files of any size are read piece by piece."""
-    from cfner.errors import ConfigError, nearest
+    """Find entities. Files of any size are read, tagged and written piece by piece.
 
-    style = "jsonl" if json else output or ("colour" if sys.stdout.isatty() else "jsonl")
-    if style not in {"colour", "table", "jsonl"}:
-        raise ConfigError(
-            f"There is no output '{style}'.", remedy=nearest(style, {"colour", "table", "jsonl"})
-        )
+    Each entity has its type, its words and characters, and a score: the probability of its type, averaged
+    over its words. A word's label is that of its first subword.
+    """
+    from cfner.errors import ConfigError
+    from cfner.interop.export import open_for_prediction
+    from cfner.interop.prediction_files import line_writer, write_predictions
+    from cfner.model.prediction import tag_stream
+
+    style = _style(output, json, out)
     if text and file is not None:
         raise ConfigError("Both a text and --file were given.", remedy="Give one of them.")
-    from cfner.tagger import ContinualTagger
-
-    tagger = ContinualTagger.load(model, step, eval_batch_size=batch_size)
-    lines = iter(text) if text and text != ["-"] else _lines(file)
-    while chunk := list(islice(lines, _LINES_AT_A_TIME)):
-        _show(tagger.predict(chunk), style)
-
-
-def _lines(file: Path | None) -> Iterator[str]:
-    from cfner.errors import CorpusError
-
-    name = "standard input" if file is None else str(file)
-    try:
-        with sys.stdin.buffer if file is None else file.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                try:
-                    yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise CorpusError(
-                        f"The line is not UTF-8 ({error.reason}).",
-                        where=f"{name}:{number}",
-                        remedy="Convert the file to UTF-8.",
-                    ) from error
-    except OSError as error:
-        raise CorpusError(f"The file cannot be read ({error.strerror}).", where=name) from error
-
-
-def _show(predictions: list[Prediction], style: str) -> None:
-    if style == "jsonl":
-        import json
-
-        for prediction in predictions:
-            sys.stdout.write(json.dumps(prediction.to_json(), ensure_ascii=False) + "\n")
+    if out is not None and out.exists() and not overwrite:
+        raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
+    opened = open_for_prediction(model, step, runtime)
+    found = tag_stream(opened, _sentences(text, file, input_format), batch_size=batch_size)
+    if out is not None:
+        count = write_predictions(found, out, style, overwrite=overwrite)
+        typer.echo(f"{count} sentences tagged: {out}", err=True)
+    elif style in _TO_LOOK_AT:
+        _show(found, style)
+    else:
+        line = line_writer(style)
+        for prediction in found:
+            sys.stdout.write(line(prediction))
         sys.stdout.flush()
-        return
+
+
+def _style(output: str | None, json: bool, out: Path | None) -> str:
+    from cfner.errors import ConfigError, nearest
+
+    usual = "colour" if sys.stdout.isatty() and out is None else "jsonl"
+    by_name = {".spacy": "docbin", ".conll": "conll"}.get(out.suffix) if out is not None else None
+    style = "jsonl" if json else output or by_name or usual
+    if style not in _TO_LOOK_AT + _TO_KEEP:
+        raise ConfigError(f"There is no output '{style}'.", remedy=nearest(style, {*_TO_LOOK_AT, *_TO_KEEP}))
+    if out is not None and style in _TO_LOOK_AT:
+        raise ConfigError(
+            f"'{style}' is for the terminal, not for a file.", remedy="Use --as jsonl, conll or docbin."
+        )
+    if out is None and style == "docbin":
+        raise ConfigError("A docbin is not text.", remedy="Name a file: --out NAME.spacy")
+    return style
+
+
+def _sentences(text: list[str] | None, file: Path | None, format: str | None) -> Iterable[Sentence]:
+    from cfner.interop.text_stream import read_sentences, sentence_of_text
+
+    if not text or text == ["-"]:
+        return read_sentences(file, format)
+    return (sentence_of_text(one, f"text {number}") for number, one in enumerate(text, start=1))
+
+
+def _show(predictions: Iterator[Prediction], style: str) -> None:
+    from rich.table import Table
+
     from cfner.cli.show import coloured, console, plain
 
     screen = console()
-    if style == "colour":
-        for prediction in predictions:
-            screen.print(coloured(prediction))
-        return
-    from rich.table import Table
-
     for prediction in predictions:
+        if style == "colour":
+            screen.print(coloured(prediction))
+            continue
         table = Table("type", "text", "score", "characters")
         for e in prediction.entities:
             table.add_row(plain(e.type), plain(e.text), f"{e.score:.2f}", f"{e.start}-{e.end}")

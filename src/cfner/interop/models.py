@@ -22,6 +22,14 @@ def open_model(source: str | Path, step: int | None = None) -> LoadedModel:
         stored = folder.step(step)
         folder.verify(stored)
         return read_model(stored)
+    path = Path(source)
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise ModelError(
+            "There is no model here.",
+            where=str(path),
+            remedy="Give a folder of steps (with a file CURRENT), or a Hugging Face checkpoint (with a "
+            "config.json).",
+        )
     if step is not None:
         raise ModelError(
             f"Step {step} was asked for, but this is a checkpoint without steps.",

@@ -7,6 +7,7 @@ import mimetypes
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,6 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from cfner import __version__
 from cfner.model.prediction import Entity
 from cfner.serving.batching import Batcher
 from cfner.serving.description import DESCRIPTION, describe, refusals
@@ -165,7 +165,7 @@ def create_app(source: str | Path, settings: ServeSettings | None = None) -> Fas
 
     app = FastAPI(
         title="cfner",
-        version=__version__,
+        version=version("cfner"),
         description=DESCRIPTION,
         lifespan=lifespan,
         docs_url=None,  # FastAPI's pages load scripts from elsewhere

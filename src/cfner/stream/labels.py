@@ -74,6 +74,7 @@ class LabelSpace:
     def of(cls, labels: Iterable[str], scheme: Scheme | None = None) -> Self:
         """The labels of somebody's checkpoint, in its order. The scheme is read off the labels if not given.
 
+        A name that several numbers have (as in an export of merged types) means the same for all of them.
         Labels alone cannot tell BIO from IOB1 unless a ``B-`` label is missing; BIO is taken otherwise.
         """
         labels = tuple(labels)
@@ -85,7 +86,9 @@ class LabelSpace:
             raise StreamError(
                 f"The labels {', '.join(labels)} are of no known scheme: {error.what}", remedy=error.remedy
             ) from None
-        return cls(labels, scheme, bare)
+        repeated = {name for name, times in Counter(names).items() if times > 1}
+        merged = dict.fromkeys(name if bare else parse_tag(name).type for name in names if name in repeated)
+        return cls(labels, scheme, bare, tuple(merged))
 
     @property
     def other_id(self) -> int:

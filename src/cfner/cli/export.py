@@ -1,0 +1,91 @@
+"""``cfner export``: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from cfner.interop.export_folder import ExportReport
+
+
+def export(
+    model: Annotated[str, typer.Argument(help="A model folder, or a Hugging Face checkpoint.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; it must not exist.")],
+    to: Annotated[
+        str, typer.Option("--to", help="hf: a stock transformers model. onnx: for onnxruntime.")
+    ] = "hf",
+    step: Annotated[
+        int | None, typer.Option(help="Which step of the model; default: the current one.")
+    ] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")
+    ] = False,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of ordinary text of your domain (text lines, JSON lines, CoNLL) on which the export "
+            "is measured; default: a dozen built-in English sentences."
+        ),
+    ] = None,
+    license: Annotated[
+        str | None, typer.Option(help="Licence named in the model card, such as apache-2.0.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier export (and nothing else).")
+    ] = False,
+    push_to: Annotated[
+        str | None, typer.Option(metavar="OWNER/NAME", help="Also upload the folder to the hub.")
+    ] = None,
+    private: Annotated[
+        bool | None,
+        typer.Option("--private/--public", help="Of a new repository on the hub; default: your account's."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+) -> None:
+    """Write a model so that programs without cfner can use it, with a model card.
+
+    The export is read back and compared with the original before the folder appears.
+    """
+    from cfner.cli.show import console, plain, print_json
+    from cfner.interop.export import export_model
+
+    report = export_model(
+        model, out, to, step=step, int8=int8, calibrate=calibrate, license=license, overwrite=overwrite
+    )
+    address = None
+    if push_to is not None:
+        from cfner.interop.hub import push_to_hub
+
+        address = push_to_hub(out, push_to, private=private)
+    if json:
+        print_json({**report.to_json(), "folder": str(out), "uploaded": address})
+        return
+    screen = console()
+    for line in _told(report):
+        screen.print(plain(line), soft_wrap=True)
+    if address is not None:
+        screen.print(plain(f"Uploaded: {address}"), soft_wrap=True)
+
+
+def _told(report: ExportReport) -> list[str]:
+    same = report.agreement
+    kinds = {"hf": "a stock transformers model", "onnx": "ONNX", "onnx-int8": "ONNX with 8-bit weights"}
+    lines = [
+        f"Written: {report.folder} ({kinds[report.kind]}; {', '.join(report.types)})",
+        f"Beside the original, on {same.words} words ({report.calibrated_on}): {same.same_label} have the "
+        f"same label; probabilities differ by {same.mean_score_difference:.3f} on average.",
+    ]
+    if report.mean_feature_norm is not None:
+        lines.append(
+            "The cosine head became a linear one, divided by the mean length of the features "
+            f"({report.mean_feature_norm:.3f}): labels stay, scores shift a little. The README says more."
+        )
+    if report.kind == "hf":
+        lines.append(f"Try: transformers.pipeline('token-classification', '{report.folder}', "
+                     "aggregation_strategy='first')")  # fmt: skip
+    else:
+        lines.append(f"Try: cfner predict {report.folder} 'some text'")
+    return lines

@@ -1,0 +1,217 @@
+"""The README of an exported model: what it finds and how well, where it comes from, how to use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.evaluation.scores import Scores
+from cfner.interop.export_folder import ExportReport
+from cfner.interop.markdown import escaped, table
+from cfner.interop.usage import usage
+from cfner.model.saving import LoadedModel
+from cfner.model.store import ModelFolder, StoredStep
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One step of a model's lineage, from its step.json."""
+
+    number: int
+    hash: str
+    facts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.facts.get("name") or self.facts.get("kind") or f"step {self.number}")
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(map(str, self.facts.get("types", ())))
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a card says about a model beyond its weights. ``steps``: oldest first, the model itself last."""
+
+    name: str
+    steps: tuple[StepFacts, ...] = ()
+    scores: Scores | None = None
+
+    @classmethod
+    def unknown(cls, name: str) -> ModelFacts:
+        """Of a model whose history is not recorded, such as somebody's checkpoint."""
+        return cls(name)
+
+    @classmethod
+    def of_folder(cls, folder: str | Path, step: int | None = None) -> ModelFacts:
+        """Follow the lineage of a model folder's current step (or another) back to the first."""
+        model = ModelFolder(folder)
+        by_hash = {stored.hash: stored for stored in map(model.step, model.names())}
+        last = model.step(step)
+        chain: list[StepFacts] = []
+        following: StoredStep | None = last
+        while following is not None:
+            facts = following.read_json("step.json")
+            chain.append(StepFacts(int(following.name), following.hash, facts))
+            following = by_hash.get(facts.get("parent") or "")
+        scored = (last.folder / "scores.json").is_file()
+        scores = Scores.from_json(last.read_json("scores.json")) if scored else None
+        return cls(Path(folder).resolve().name, tuple(reversed(chain)), scores)
+
+
+def model_card(
+    model: LoadedModel, report: ExportReport, facts: ModelFacts, *, license: str | None = None
+) -> str:
+    """Front matter as the hub expects it, then text. Nothing from a label or a path is taken as markup."""
+    parts = [
+        f"---\n{_front_matter(model, report, facts, license)}\n---\n",
+        f"# {escaped(facts.name)}\n",
+        f"Finds entities of {len(model.labels.types)} types in text: "
+        f"{', '.join(escaped(type_) for type_ in model.labels.types) or 'none yet'}. "
+        f"Encoder: {escaped(_public(model.encoder))}.\n",
+        "## How to use it\n",
+        usage(model, report),
+        "## Scores\n",
+        _scores(facts.scores),
+        "## Where it comes from\n",
+        _lineage(facts),
+        "## Intended use and limits\n",
+        _limits(model, facts),
+        "## How to reproduce it\n",
+        _reproduction(facts),
+        "## Licence\n",
+        f"{escaped(license)}\n"
+        if license
+        else "Not stated. Whoever publishes this model adds `license:` to the lines at the top; "
+        "the encoder's licence and the training data's apply to it too.\n",
+    ]
+    return "\n".join(parts)
+
+
+def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, license: str | None) -> str:
+    from huggingface_hub import EvalResult, ModelCardData
+
+    results = [
+        EvalResult(
+            task_type="token-classification",
+            task_name="Named entity recognition",
+            dataset_type="unspecified",
+            dataset_name="test data of the last step",
+            metric_type="f1",
+            metric_name=name,
+            metric_value=round(value / 100, 4),
+        )
+        for name, value in _figures(facts.scores)
+    ]
+    data = ModelCardData(
+        license=license,
+        library_name="transformers" if report.kind == "hf" else "onnx",
+        pipeline_tag="token-classification",
+        tags=["token-classification", "named-entity-recognition", "cfner"],
+        base_model=model.encoder if _is_hub_name(model.encoder) else None,
+        model_name=facts.name if results else None,
+        eval_results=results or None,
+    )
+    return str(data.to_yaml())
+
+
+def _is_hub_name(encoder: str) -> bool:
+    local = encoder == "minilm" or encoder.startswith((".", "/", "~")) or Path(encoder).exists()
+    return not local and encoder.count("/") <= 1
+
+
+def _figures(scores: Scores | None) -> Iterator[tuple[str, float]]:
+    if scores is not None:
+        yield "F1 (micro, entity level)", scores.micro_f1
+        yield "F1 (macro over types)", scores.macro_f1
+
+
+def _scores(scores: Scores | None) -> str:
+    if scores is None:
+        return "No scores were recorded for this step.\n"
+    rows = [
+        [escaped(type_), *(f"{x:.1f}" for x in (c.precision, c.recall, c.f1)), str(c.n_gold)]
+        for type_, c in scores.counts.items()
+    ]
+    micro = scores.micro
+    rows.append(
+        ["all (micro)", *(f"{x:.1f}" for x in (micro.precision, micro.recall, micro.f1)), str(micro.n_gold)]
+    )
+    rows.append(["all (macro)", "", "", f"{scores.macro_f1:.1f}", ""])
+    return (
+        "Entity level, in percent: a mention counts if its words and its type are right. Measured with the "
+        "original model on the test data of its last step.\n\n"
+        + table(["type", "precision", "recall", "F1", "mentions"], rows)
+    )
+
+
+def _lineage(facts: ModelFacts) -> str:
+    if not facts.steps:
+        return "Its history is not recorded here: it was not made of a folder of steps.\n"
+    rows = []
+    for step in facts.steps:
+        train = (step.facts.get("data") or {}).get("train") or {}
+        rows.append(
+            [
+                str(step.number),
+                escaped(str(step.facts.get("kind", "learn"))),
+                escaped(step.name),
+                ", ".join(escaped(type_) for type_ in step.types),
+                escaped(str(step.facts.get("method") or "")),
+                str(train.get("sentences", "")),
+                escaped(str(train.get("hash", ""))[:16]),
+                step.hash[:16],
+            ]
+        )
+    head = ["step", "kind", "name", "types", "method", "sentences", "data (SHA-256)", "step (SHA-256)"]
+    return (
+        "Learned step by step; in each step only the types named were labelled in the training data.\n\n"
+        + table(head, rows)
+    )
+
+
+def _limits(model: LoadedModel, facts: ModelFacts) -> str:
+    early = "" if len(facts.steps) < 2 else (
+        "Types of earlier steps were kept without their data: look at their scores above before you rely on "
+        "them. "
+    )  # fmt: skip
+    return (
+        "For finding mentions of the types above in text like the training data. Other languages, domains or "
+        "spellings were not tested unless the scores say so. "
+        f"{early}Scores of single mentions are probabilities of the model, not calibrated ones. Mentions "
+        "neither nest nor overlap. Do not use it alone for decisions about people, nor to certify that a "
+        "text holds no personal data.\n\n"
+        f"The encoder reads {model.max_length} subwords at once; cfner reads longer texts in overlapping "
+        "windows.\n"
+    )
+
+
+def _reproduction(facts: ModelFacts) -> str:
+    if not facts.steps or "config" not in facts.steps[-1].facts:
+        return "The settings of its training are not recorded here.\n"
+    parts = [
+        "With the same data (compare the hashes above), the versions and the settings of each step, and one "
+        "command per step (`cfner learn MODEL DATA --out NEW --config settings.json`; for the first one "
+        "`cfner train DATA --config settings.json --out MODEL`). Settings are JSON; what they do is told by "
+        "`cfner train --help`.\n"
+    ]
+    before: Any = None
+    for step in facts.steps:
+        settings = {key: _public(value) for key, value in dict(step.facts.get("config") or {}).items()}
+        record = {"settings": settings, "versions": step.facts.get("versions") or {}}
+        # JSON has no line that begins with backquotes, so nothing in it can end the block
+        block = f"```json\n{json.dumps(record, ensure_ascii=False, indent=1)}\n```\n"
+        parts.append(f"Step {step.number}:\n\n" + ("As the step before.\n" if record == before else block))
+        before = record
+    return "\n".join(parts)
+
+
+def _public(value: Any) -> Any:
+    """A path on somebody's disk is nobody else's business: its last part is enough."""
+    if isinstance(value, str) and value.startswith(("/", "~", "./", "../")):
+        return Path(value).name
+    return value

@@ -1,0 +1,157 @@
+"""A model as an ONNX file, and a tagger that runs it with onnxruntime: same words, windows and decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from torch import nn
+
+from cfner.batches.loader import TokenBatch
+from cfner.corpus.sentence import Sentence
+from cfner.errors import CfnerError, MissingExtraError, ModelError
+from cfner.evaluation.metrics import score
+from cfner.evaluation.scores import Scores
+from cfner.interop.export_folder import EXPORT_FACTS
+from cfner.interop.text_stream import sentence_of_text
+from cfner.model.encoders import prepare_tokenizer
+from cfner.model.inference import predict_spans
+from cfner.model.network import TaggerOutput
+from cfner.model.prediction import Prediction, tag
+from cfner.model.store import _read_json
+from cfner.stream.labels import LabelSpace
+
+ONNX_FILE = "model.onnx"
+Text = str | Sentence
+
+
+class OnnxNetwork(nn.Module):
+    """What ``model.network.Network`` is, computed by onnxruntime: words in, logits out, nothing to train."""
+
+    def __init__(self, file: str | Path) -> None:
+        super().__init__()
+        runtime = onnxruntime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = torch.get_num_threads()  # and so OMP_NUM_THREADS counts here too
+        options.log_severity_level = 3
+        try:
+            self.session = runtime.InferenceSession(
+                str(file), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's own exceptions have no common base but this
+            raise ModelError(
+                f"The file cannot be loaded ({str(error).strip().splitlines()[0]}).",
+                where=str(file),
+                remedy="Export the model anew: cfner export MODEL --to onnx --out FOLDER.",
+            ) from error
+        self.training = False
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def forward(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput:
+        if with_layers:
+            raise ModelError(
+                "An ONNX file gives no features of its layers.", remedy="Use the model it was made of."
+            )
+        inputs = {"input_ids": batch.input_ids.numpy(), "attention_mask": batch.attention_mask.numpy()}
+        (logits,) = self.session.run(["logits"], inputs)  # [B, T, C]
+        words = torch.from_numpy(logits)[batch.rows, batch.positions]  # [W, C]
+        return TaggerOutput(words[:, :0], words, ())
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    """What ``model.saving.LoadedModel`` is, read from an exported folder. ``tag`` takes either."""
+
+    network: OnnxNetwork
+    tokenizer: Any
+    labels: LabelSpace
+    max_length: int
+    encoder: str
+    overlap: int | None
+
+
+def is_onnx_folder(source: str | Path) -> bool:
+    return (Path(source) / ONNX_FILE).is_file() and (Path(source) / EXPORT_FACTS).is_file()
+
+
+def read_onnx(folder: str | Path) -> OnnxModel:
+    """A model that ``cfner export --to onnx`` wrote."""
+    from transformers import AutoTokenizer
+
+    path = Path(folder)
+    if not is_onnx_folder(path):
+        raise ModelError(
+            "There is no exported ONNX model here.",
+            where=str(path),
+            remedy="Make one: cfner export MODEL --to onnx --out FOLDER.",
+        )
+    facts = _read_json(path / "labels.json")
+    try:
+        labels = LabelSpace.from_json(facts)
+        limits = int(facts["max_length"]), facts["overlap"]
+        encoder = str(facts["encoder"])
+        tokenizer = prepare_tokenizer(
+            AutoTokenizer.from_pretrained(str(path), trust_remote_code=False, local_files_only=True)
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, CfnerError) as error:
+        raise ModelError(
+            f"The exported model is damaged: {error!r}.", where=str(path), remedy="Export it anew."
+        ) from error
+    return OnnxModel(OnnxNetwork(path / ONNX_FILE), tokenizer, labels, limits[0], encoder, limits[1])
+
+
+class OnnxTagger:
+    """Predict and evaluate with an exported model, without its folder of steps."""
+
+    def __init__(self, model: OnnxModel, *, batch_size: int = 16) -> None:
+        self.model = model
+        self.batch_size = batch_size
+
+    @classmethod
+    def read(cls, folder: str | Path, *, batch_size: int = 16) -> OnnxTagger:
+        return cls(read_onnx(folder), batch_size=batch_size)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.model.labels.types
+
+    # a str is itself a sequence of str; the first overload that fits is the one that counts
+    @overload
+    def predict(self, texts: Text) -> Prediction: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def predict(self, texts: Sequence[Text]) -> list[Prediction]: ...
+
+    def predict(self, texts: Text | Sequence[Text]) -> Prediction | list[Prediction]:
+        """Entities of a text (or sentence), or of many."""
+        many: Sequence[Text] = [texts] if isinstance(texts, str | Sentence) else texts
+        sentences = [
+            text if isinstance(text, Sentence) else sentence_of_text(text, f"text {number}")
+            for number, text in enumerate(many, start=1)
+        ]
+        found = tag(self.model, sentences, batch_size=self.batch_size)
+        return found[0] if isinstance(texts, str | Sentence) else found
+
+    def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
+        """Entity-level scores over all types."""
+        from cfner.interop.calibration import encoded
+
+        kept = [sentence for sentence in sentences if len(sentence)]
+        predicted = predict_spans(
+            self.model.network, encoded(self.model, kept), self.model.labels, batch_size=self.batch_size
+        )
+        return score([sentence.spans for sentence in kept], predicted, self.types)
+
+
+def onnxruntime() -> Any:
+    try:
+        import onnxruntime as runtime
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime", "onnx", "Running an ONNX model") from error
+    return runtime

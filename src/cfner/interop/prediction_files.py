@@ -1,0 +1,151 @@
+"""Predictions into files, one by one: JSON lines, CoNLL columns, spaCy's DocBin."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from cfner.corpus.formats import spacy as docbin
+from cfner.corpus.tags import tags_from_spans
+from cfner.corpus.writers import refuse_existing, whole_file
+from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.interop.export_folder import whole_folder
+from cfner.interop.text_stream import read_sentences
+from cfner.model.prediction import Prediction, TaggingModel, tag_stream
+
+OutputFormat = Literal["jsonl", "conll", "docbin"]
+SPANS_KEY = "cfner"  # doc.spans[...]: the entities again, with their scores in its attrs
+DOCS_PER_PART = 10_000
+
+
+def predict_file(
+    model: TaggingModel,
+    source: str | Path | None,
+    out: str | Path,
+    *,
+    input_format: str | None = None,
+    output_format: str | None = None,
+    batch_size: int = 64,
+    overwrite: bool = False,
+) -> int:
+    """Tag a file of any size (None: standard input) into another; returns how many sentences it had.
+
+    Formats: those of ``read_sentences`` and ``write_predictions``.
+    """
+    sentences = read_sentences(None if source is None else Path(source), input_format)
+    predictions = tag_stream(model, sentences, batch_size=batch_size)
+    return write_predictions(predictions, out, output_format, overwrite=overwrite)
+
+
+def write_predictions(
+    predictions: Iterable[Prediction], out: str | Path, format: str | None = None, *, overwrite: bool = False
+) -> int:
+    """Write predictions whole or not at all, in constant memory; returns how many there were.
+
+    ``jsonl`` (the default), ``conll`` (word, tab, BIO tag) or ``docbin``. A DocBin is compressed as a whole,
+    so one file (``NAME.spacy``) is held in memory until it is written; any other name becomes a folder of
+    parts of 10,000 documents each, which spaCy reads as one corpus, and needs no more memory than one part.
+    """
+    path = Path(out)
+    chosen = format or {".conll": "conll", ".spacy": "docbin"}.get(path.suffix, "jsonl")
+    if chosen == "docbin":
+        single = path.suffix == ".spacy"
+        return (_docbin_file if single else _docbin_parts)(iter(predictions), path, overwrite)
+    line = line_writer(chosen)
+    count = 0
+    with whole_file(path, overwrite) as file:
+        for prediction in predictions:
+            file.write(line(prediction).encode())
+            count += 1
+    return count
+
+
+def line_writer(format: str) -> Callable[[Prediction], str]:
+    """How one prediction is written in a format of lines."""
+    writers: dict[str, Callable[[Prediction], str]] = {"jsonl": json_line, "conll": conll_lines}
+    if format not in writers:
+        raise ConfigError(
+            f"There is no output format '{format}'.", remedy=nearest(format, {*writers, "docbin"})
+        )
+    return writers[format]
+
+
+def json_line(prediction: Prediction) -> str:
+    return json.dumps(prediction.to_json(), ensure_ascii=False) + "\n"
+
+
+def conll_lines(prediction: Prediction) -> str:
+    """Word, tab, BIO tag; an empty line at the end. A sentence without words is one empty line."""
+    sentence = prediction.sentence
+    for cell in (*sentence.words, *(entity.type for entity in prediction.entities)):
+        if not cell.strip() or any(sign in cell for sign in "\t\n\r\0"):
+            raise CorpusError(
+                f"The word or type {cell!r} cannot stand in a column.",
+                where=sentence.source,
+                remedy="Write JSON lines instead, which keep any character.",
+            )
+    tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
+    rows = (f"{word}\t{tag}\n" for word, tag in zip(sentence.words, tags, strict=True))
+    return "".join(rows) + "\n"
+
+
+def _docbin_file(predictions: Iterator[Prediction], path: Path, overwrite: bool) -> int:
+    refuse_existing(path, overwrite)  # before hours of work, and again when all is there
+    count, content = _docbin(predictions)
+    with whole_file(path, overwrite) as file:
+        file.write(content)
+    return count
+
+
+def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bool) -> int:
+    count = 0
+    with whole_folder(folder, partial(_refuse_foreign, overwrite=overwrite)) as parts:
+        for number in itertools.count(1):
+            size, content = _docbin(itertools.islice(predictions, DOCS_PER_PART))
+            if size or number == 1:
+                (parts / f"part-{number:05d}.spacy").write_bytes(content)
+            count += size
+            if size < DOCS_PER_PART:
+                break
+    return count
+
+
+def _refuse_foreign(folder: Path, overwrite: bool) -> None:
+    """An existing folder is replaced only if asked for, and only if it holds nothing but such parts."""
+    if not folder.exists():
+        return
+    foreign = not folder.is_dir() or any(
+        not (file.name.startswith("part-") and file.suffix == ".spacy") for file in folder.iterdir()
+    )
+    if foreign or not overwrite:
+        raise CorpusError(
+            "Something else is here already." if foreign else "The folder exists.",
+            where=str(folder),
+            remedy="Choose another name." if foreign else "Choose another name, or allow --overwrite.",
+        )
+
+
+def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
+    spacy = docbin._spacy()
+    vocab = spacy.blank("xx").vocab
+    documents = spacy.tokens.DocBin(store_user_data=False)
+    count = 0
+    for prediction in predictions:
+        documents.add(_document(prediction, vocab, spacy))
+        count += 1
+    content: bytes = documents.to_bytes()
+    return count, content
+
+
+def _document(prediction: Prediction, vocab: Any, spacy: Any) -> Any:
+    doc = docbin._document(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
+    # the same place and shape as the scores of spaCy's own span categorizer
+    scores = [entity.score for entity in prediction.entities]
+    doc.spans[SPANS_KEY] = spacy.tokens.SpanGroup(
+        doc, name=SPANS_KEY, spans=list(doc.ents), attrs={"scores": scores}
+    )
+    return doc

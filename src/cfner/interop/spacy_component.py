@@ -1,0 +1,170 @@
+"""A spaCy component: ``nlp.add_pipe("cfner", config={"model": "my-model"})`` sets ``doc.ents``.
+
+It works on spaCy's own tokens, sentence by sentence where the document has sentences, else on the document as
+a whole (however long). Scores are in ``doc.spans["cfner"].attrs["scores"]``, one per span of that group. The
+model is read at its first use. ``nlp.to_disk`` stores a copy of it, so that a saved pipeline works elsewhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc, SpanGroup
+from spacy.tokens import Span as DocSpan
+from spacy.util import minibatch
+
+from cfner.corpus.sentence import Sentence
+from cfner.errors import ModelError
+from cfner.interop.export import open_for_prediction
+from cfner.interop.onnx import OnnxModel
+from cfner.model.prediction import Entity, tag
+from cfner.model.saving import LoadedModel, write_model
+from cfner.model.store import ModelFolder
+
+_COPY = "model"
+
+
+class CfnerComponent:
+    """Finds entities in documents. Made by ``nlp.add_pipe("cfner", config=...)``."""
+
+    def __init__(
+        self,
+        name: str,
+        model: str | Path | None,
+        *,
+        step: int | None = None,
+        batch_size: int = 32,
+        overwrite_ents: bool = False,
+        spans_key: str = "cfner",
+    ) -> None:
+        self.name = name
+        self.source = model
+        self.step = step
+        self.batch_size = batch_size
+        self.overwrite_ents = overwrite_ents
+        self.spans_key = spans_key
+        self._model: LoadedModel | OnnxModel | None = None
+
+    def loaded(self) -> LoadedModel | OnnxModel:
+        """The model, read now if it was not before. (No property: spaCy looks at all of them.)"""
+        if self._model is None:
+            if self.source is None:
+                raise ModelError(
+                    f"The component '{self.name}' has no model.",
+                    remedy='Name one: nlp.add_pipe("cfner", config={"model": "my-model"}).',
+                )
+            self._model = open_for_prediction(self.source, self.step)
+        return self._model
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The entity types, under the name that spaCy's components use; none before the model is read.
+
+        spaCy asks for them while it loads a pipeline, when the model may not be in its place yet.
+        """
+        return () if self._model is None else self._model.labels.types
+
+    def __call__(self, doc: Doc) -> Doc:
+        self._annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Documents in order, ``batch_size`` tagged together."""
+        for docs in minibatch(stream, size=batch_size):
+            held = list(docs)
+            self._annotate(held)
+            yield from held
+
+    def _annotate(self, docs: list[Doc]) -> None:
+        pieces = [(doc, piece) for doc in docs for piece in _pieces(doc)]
+        sentences = [_sentence(doc, tokens) for doc, tokens in pieces]
+        found: dict[int, list[tuple[DocSpan, float]]] = {id(doc): [] for doc in docs}
+        predictions = tag(self.loaded(), sentences, batch_size=self.batch_size)
+        for (doc, tokens), prediction in zip(pieces, predictions, strict=True):
+            found[id(doc)] += [(_span(doc, tokens, entity), entity.score) for entity in prediction.entities]
+        for doc in docs:
+            self._set(doc, found[id(doc)])
+
+    def _set(self, doc: Doc, found: list[tuple[DocSpan, float]]) -> None:
+        """Entities of ours and of earlier components; where they overlap, ``overwrite_ents`` decides."""
+        doc.spans[self.spans_key] = SpanGroup(
+            doc,
+            name=self.spans_key,
+            spans=[span for span, _ in found],
+            attrs={"scores": [score for _, score in found]},
+        )
+        ours, theirs = [span for span, _ in found], list(doc.ents)
+        winners, others = (ours, theirs) if self.overwrite_ents else (theirs, ours)
+        taken = {token.i for span in winners for token in span}
+        kept = [span for span in others if not any(token.i in taken for token in span)]
+        doc.set_ents(sorted([*winners, *kept], key=lambda span: span.start), default="outside")
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Store a copy of the model: weights, tokenizer and labels of the one step in use."""
+        target = Path(path)
+        shutil.rmtree(target / _COPY, ignore_errors=True)
+        target.mkdir(parents=True, exist_ok=True)
+        model = self.loaded()
+        if isinstance(model, LoadedModel):
+            ModelFolder(target / _COPY).add(lambda folder: write_model(folder, model))
+        else:
+            shutil.copytree(str(self.source), target / _COPY)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> CfnerComponent:
+        """Use the stored copy from now on, wherever the original was."""
+        self.source, self.step, self._model = Path(path) / _COPY, None, None
+        return self
+
+
+def create_component(
+    nlp: Language,
+    name: str,
+    model: str | None,
+    step: int | None,
+    batch_size: int,
+    overwrite_ents: bool,
+    spans_key: str,
+) -> CfnerComponent:
+    """The factory that spaCy calls. ``model``: whatever ``cfner predict`` takes."""
+    return CfnerComponent(
+        name,
+        model,
+        step=step,
+        batch_size=batch_size,
+        overwrite_ents=overwrite_ents,
+        spans_key=spans_key,
+    )
+
+
+def _pieces(doc: Doc) -> list[list[Any]]:
+    """The tokens of each sentence, without those of blanks only."""
+    spans = doc.sents if doc.has_annotation("SENT_START") else [doc]
+    tokens = ([token for token in span if token.text.strip()] for span in spans)
+    return [piece for piece in tokens if piece]
+
+
+def _sentence(doc: Doc, tokens: list[Any]) -> Sentence:
+    offsets = tuple((token.idx, token.idx + len(token.text)) for token in tokens)
+    return Sentence(tuple(token.text for token in tokens), text=doc.text, offsets=offsets)
+
+
+def _span(doc: Doc, tokens: list[Any], entity: Entity) -> DocSpan:
+    return DocSpan(doc, tokens[entity.first].i, tokens[entity.last - 1].i + 1, label=entity.type)
+
+
+Language.factory(
+    "cfner",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type"],
+    default_config={
+        "model": None,
+        "step": None,
+        "batch_size": 32,
+        "overwrite_ents": False,
+        "spans_key": "cfner",
+    },
+    func=create_component,
+)

@@ -1,0 +1,174 @@
+"""Sentences to be tagged, read one by one from files of any size: text, JSON lines or CoNLL columns."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from cfner.corpus.columns import Layout, Line, find_layout, is_document_marker
+from cfner.corpus.formats import ReadOptions
+from cfner.corpus.lines import refuse_unwritable
+from cfner.corpus.records import TEXT_FIELDS, WORD_FIELDS
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.words import sentence_from_characters
+from cfner.errors import ConfigError, CorpusError, nearest
+
+InputFormat = Literal["text", "jsonl", "conll"]
+_SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
+    "text": (".txt", ".text", ".md"),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+    "conll": (".conll", ".conllup", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou"),
+}
+
+_TAG_STARTS = tuple(f"{prefix}-" for prefix in "BIESLU")
+
+
+def read_sentences(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
+    """The sentences of a file (None: standard input), read while they are used.
+
+    ``text``: one text per line, cut into words here. ``jsonl``: one object per line with ``text`` or with
+    ``tokens`` (or ``words``), which are kept as they are. ``conll``: one word per line in the first column
+    (or the one named token, word or form), an empty line between sentences; words are kept, tags are not
+    looked at. By default the suffix of the file decides; what has no known one is text.
+    """
+    name = "standard input" if source is None else str(source)
+    lines = _lines(source, name)
+    match format or _format_of(source):
+        case "text":
+            return (sentence_of_text(line, f"{name}:{number}") for number, line in lines)
+        case "jsonl":
+            return (_record(line, f"{name}:{number}") for number, line in lines if line.strip())
+        case "conll":
+            return _conll(lines, name)
+        case other:
+            raise ConfigError(f"There is no input format '{other}'.", remedy=nearest(str(other), _SUFFIXES))
+
+
+def sentence_of_text(text: str, place: str) -> Sentence:
+    """A text with its words; ``place`` is where it came from."""
+    refuse_unwritable(text, place)
+    return sentence_from_characters(text, [], source=place)[0]
+
+
+def _format_of(source: Path | None) -> InputFormat:
+    suffix = "" if source is None else source.suffix.lower()
+    return next((format for format, suffixes in _SUFFIXES.items() if suffix in suffixes), "text")
+
+
+def _lines(source: Path | None, name: str) -> Iterator[Line]:
+    try:
+        with sys.stdin.buffer if source is None else source.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise CorpusError(
+                        f"The line is not UTF-8 ({error.reason}).",
+                        where=f"{name}:{number}",
+                        remedy="Convert the file to UTF-8.",
+                    ) from error
+    except OSError as error:
+        raise CorpusError(
+            f"The file cannot be read ({error.strerror}).", where=name, remedy="Check path and permissions."
+        ) from error
+
+
+def _record(line: str, place: str) -> Sentence:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(
+            f"Not valid JSON ({error}).", where=place, remedy="Write one JSON object per line."
+        ) from error
+    fields = record if isinstance(record, dict) else {}
+    words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
+    text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
+    if words is not None:
+        return _sentence_of_words(words, text, place)
+    if not isinstance(text, str):
+        raise CorpusError(
+            "The line is no object with a 'text' or with 'tokens'.",
+            where=place,
+            remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
+        )
+    return sentence_of_text(text, place)
+
+
+def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
+    if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
+        raise CorpusError(
+            "The words are no list of strings that are not empty.",
+            where=place,
+            remedy='Write "tokens": ["...", "..."].',
+        )
+    for word in words:
+        refuse_unwritable(word, place)
+    if text is None:
+        return Sentence(tuple(words), source=place)
+    if not isinstance(text, str):
+        raise CorpusError("The text is no string.", where=place, remedy="Give the text as one string.")
+    refuse_unwritable(text, place)
+    offsets, at = [], 0
+    for word in words:
+        start = text.find(word, at)
+        if start < 0:
+            raise CorpusError(
+                f"The word {word!r} does not follow in the text, although the record has both.",
+                where=place,
+                remedy="Leave out the text or the words, or let them agree.",
+            )
+        at = start + len(word)
+        offsets.append((start, at))
+    return Sentence(tuple(words), text=text, offsets=tuple(offsets), source=place)
+
+
+def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
+    beginning = list(_up_to_first_word(lines))
+    layout = _layout([line for line in beginning if line[1].strip()], name)
+    words: list[str] = []
+    place = ""
+    for number, line in itertools.chain(beginning, lines):
+        if not line.strip() or is_document_marker(line):
+            if words:
+                yield Sentence(tuple(words), source=place)
+            words = []
+            continue
+        cells = [cell.strip() for cell in layout.cells(line)]
+        if number == layout.header or (line.startswith("#") and not _is_word(line, cells, layout)):
+            continue
+        if len(cells) <= layout.token or not cells[layout.token]:
+            raise CorpusError(
+                f"There is no word in column {layout.token}.",
+                where=f"{name}:{number}",
+                remedy="Separate the columns of all lines in the same way, by tabs or by blanks.",
+            )
+        place = place if words else f"{name}:{number}"
+        words.append(cells[layout.token])
+    if words:
+        yield Sentence(tuple(words), source=place)
+
+
+def _up_to_first_word(lines: Iterator[Line]) -> Iterator[Line]:
+    for line in lines:
+        yield line
+        if line[1].strip() and not line[1].startswith("#") and not is_document_marker(line[1]):
+            return
+
+
+def _layout(lines: list[Line], name: str) -> Layout:
+    """Which column holds the words: the first, unless a comment or a header names another."""
+    last = lines[-1][1] if lines else ""
+    alone = Layout(tabs="\t" in last, columns=1, token=0, tag=0, header=None)
+    return alone if len(alone.cells(last)) <= 1 else find_layout(lines, Path(name), ReadOptions())
+
+
+def _is_word(line: str, cells: list[str], layout: Layout) -> bool:
+    """Whether a line that begins with '#' is a word ('#tag') and not a comment ('# id 7')."""
+    if len(cells) != layout.columns:
+        return False
+    tag = cells[layout.tag]
+    return layout.columns == 1 or not line.startswith("# ") or tag == "O" or tag[:2] in _TAG_STARTS

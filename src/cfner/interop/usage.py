@@ -1,0 +1,110 @@
+"""The part of a model card that tells how the exported model is called, and where its answers differ."""
+
+from __future__ import annotations
+
+from cfner.interop.export_folder import ExportReport
+from cfner.interop.markdown import escaped
+from cfner.model.saving import LoadedModel
+from cfner.stream.labels import NOT_FOR_WORDS
+
+_PIPELINE = """\
+```python
+from transformers import pipeline
+
+find = pipeline("token-classification", "PATH OR NAME OF THIS MODEL", aggregation_strategy="first")
+find("Ada Lovelace lived in London .")
+```
+
+`aggregation_strategy="first"` is the right one: the model was trained on the first subword of each word, \
+and what it says of later subwords means nothing. Where its answers differ from those of `cfner predict`:
+"""
+
+_ONNX = """\
+```python
+from cfner.interop.onnx import OnnxTagger
+
+tagger = OnnxTagger.read("PATH OF THIS FOLDER")
+tagger.predict("Ada Lovelace lived in London.")
+```
+
+or `cfner predict PATH "Ada Lovelace lived in London."`. The file model.onnx reads `input_ids` and \
+`attention_mask` (int64, batch x length) and gives `logits` (batch x length x labels); the label of a word \
+is that of its first subword. Labels and scheme are in labels.json, the names also in config.json.
+"""
+
+
+def usage(model: LoadedModel, report: ExportReport) -> str:
+    if report.kind == "hf":
+        points = [*_word_differences(model), *_scheme_differences(model), _length(model), _scores(report)]
+        points.append(
+            "A text that holds one of the tokenizer's special tokens (such as `[SEP]`) is read as that "
+            "token; cfner reads it as text."
+        )
+        return _PIPELINE + "\n" + "".join(f"- {point}\n" for point in points)
+    same, where = report.agreement, escaped(report.calibrated_on)
+    compared = (
+        f"Compared with the original on {same.words} words ({where}): the same label for "
+        f"{same.same_label}, logits differ by at most {same.largest_logit_difference:.2g}."
+    )
+    weights = "Weights are 8-bit integers (dynamic quantisation). " if report.kind == "onnx-int8" else ""
+    return f"{_ONNX}\n{weights}{compared}\n"
+
+
+def _word_differences(model: LoadedModel) -> list[str]:
+    backend = model.tokenizer.backend_tokenizer.model
+    pretokenised = (
+        'Words that you have already are passed as `find([["Ada", "Lovelace", "lived"]], '
+        'is_split_into_words=True, delimiter=" ")`; the subwords are then exactly those of cfner'
+    )
+    if getattr(backend, "continuing_subword_prefix", None):
+        return [
+            "The pipeline has its own words, those of the tokenizer, which splits at every punctuation mark: "
+            "where cfner has one word (`O'Brien`, `1,250.50`), the pipeline has several (`O`, `'`, `Brien`) "
+            "and labels each. Elsewhere the words, and so the entities, are the same. "
+            f"{pretokenised}, but words with punctuation inside are still divided."
+        ]
+    return [
+        "This tokenizer does not mark where words begin, so the pipeline takes what stands between blanks as "
+        "one word: `London.` is a word with its full stop, and the entity includes it. Put blanks around "
+        f"punctuation, as above, to get the words of cfner. {pretokenised}."
+    ]
+
+
+def _scheme_differences(model: LoadedModel) -> list[str]:
+    points = []
+    if model.labels.scheme in {"BIOES", "BILOU"}:
+        points.append(
+            f"The labels follow the scheme {model.labels.scheme}, but the pipeline joins `B-` and `I-` only: "
+            "it gives the parts of a mention one by one. Join them by their labels, or use cfner."
+        )
+    ignored = sorted(NOT_FOR_WORDS & set(model.labels.labels))
+    if ignored:
+        names = ", ".join(f'"{name}"' for name in ["O", *ignored])
+        points.append(f"Some labels name no type; pass `ignore_labels=[{names}]`.")
+    return points
+
+
+def _length(model: LoadedModel) -> str:
+    return (
+        f"The pipeline cuts texts after {model.max_length} subwords; pass `stride={model.max_length // 4}` "
+        "to have longer ones read in overlapping pieces."
+    )
+
+
+def _scores(report: ExportReport) -> str:
+    same, where = report.agreement, escaped(report.calibrated_on)
+    measured = (
+        f"{same.words} words ({where}): the same label for all of them, probabilities "
+        f"differ by {same.mean_score_difference:.3f} on average and by {same.largest_score_difference:.2f} "
+        "at most"
+    )
+    meaning = "The pipeline's score is the mean probability of a mention's labels, cfner's that of its type"
+    if report.mean_feature_norm is None:
+        return f"{meaning}. The weights are the original's. Measured on {measured}."
+    return (
+        f"{meaning}. Besides, the original compares directions only (a cosine head); here that head is "
+        "folded into a linear layer, its rows divided by the mean length of the features "
+        f"({report.mean_feature_norm:.4f}). All logits of a word are scaled by the same number, so labels "
+        "are those of the original; scores are close, but not the same: surer where features are long, less "
+        f"sure where they are short. Measured on {measured}."
+    )

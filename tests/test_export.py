@@ -1,0 +1,439 @@
+"""A model as a stock Hugging Face token classifier: same labels, and a card that says what is so."""
+
+from __future__ import annotations
+
+import json
+import string
+import types
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from typer.testing import CliRunner
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
+from cfner.interop.calibration import built_in, compare, read_calibration
+from cfner.interop.export import export_model, open_for_prediction
+from cfner.interop.hf_export import export_huggingface, folded
+from cfner.interop.hub import push_to_hub
+from cfner.interop.markdown import escaped
+from cfner.interop.model_card import ModelFacts
+from cfner.interop.models import open_model
+from cfner.model.encoders import strip_classifier
+from cfner.model.head import CosineHead, LinearHead, make_head
+from cfner.model.network import Network
+from cfner.model.prediction import tag
+from cfner.model.saving import LoadedModel
+from cfner.stream.labels import LabelSpace
+
+
+@pytest.fixture(scope="module")
+def model(two_steps: Path) -> LoadedModel:
+    return open_model(two_steps)
+
+
+@pytest.fixture(scope="module")
+def exported(two_steps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports") / "hf"
+    export_model(two_steps, folder, "hf")
+    return folder
+
+
+def in_pipeline(folder: Path, sentences: list[Sentence]) -> list[list[tuple[str, int, int]]]:
+    """What stock transformers find, with the aggregation strategy that the card names."""
+    from transformers import pipeline
+
+    find = pipeline("token-classification", str(folder), aggregation_strategy="first", device="cpu")
+    texts = [" ".join(sentence.words) for sentence in sentences]
+    return [[(e["entity_group"], e["start"], e["end"]) for e in answer] for answer in find(texts)]
+
+
+def in_ours(model: LoadedModel, sentences: list[Sentence]) -> list[list[tuple[str, Any, Any]]]:
+    return [[(e.type, e.start, e.end) for e in prediction.entities] for prediction in tag(model, sentences)]
+
+
+# -- the head ----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(
+    labels=st.integers(1, 6),
+    hidden=st.integers(2, 9),
+    seed=st.integers(0, 99),
+    sigma=st.floats(0.5, 40),
+    mean=st.floats(0.1, 30),
+)
+def test_a_folded_head_scales_all_logits_of_a_word_alike(
+    labels: int, hidden: int, seed: int, sigma: float, mean: float
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    head = CosineHead(hidden, labels, sigma)
+    features = torch.randn(20, hidden, generator=draw) * 3
+    with torch.no_grad():
+        head.weight.copy_(torch.randn(labels, hidden, generator=draw))
+        weight, bias = folded(head, mean)
+        scaled = head(features) * (features.norm(dim=1, keepdim=True) / mean)
+        torch.testing.assert_close(features @ weight.T + bias, scaled, rtol=1e-3, atol=1e-3)
+    assert not bias.any()
+
+
+def test_a_linear_head_is_written_as_it_is(model: LoadedModel, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    from transformers import AutoModelForTokenClassification
+
+    head = LinearHead(model.network.head.hidden, len(model.labels))
+    torch.nn.init.normal_(head.bias, generator=torch.Generator().manual_seed(0))
+    linear = replace(model, network=Network(model.network.body, head))
+    report = export_huggingface(linear, tmp_path / "hf")
+    stock = AutoModelForTokenClassification.from_pretrained(tmp_path / "hf")
+    assert torch.equal(stock.classifier.weight, head.weight)
+    assert torch.equal(stock.classifier.bias, head.bias)
+    assert report.mean_feature_norm is None
+    assert report.agreement.largest_logit_difference < 1e-5
+    # and a checkpoint that is opened and exported again is the same one
+    export_model(tmp_path / "hf", tmp_path / "again", "hf")
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("hf", "again"))
+    assert one == other
+    sentences = list(tiny_corpus.test)
+    assert in_ours(open_model(tmp_path / "again"), sentences) == in_ours(linear, sentences)
+
+
+# -- the folder --------------------------------------------------------------------------------------------
+
+
+def test_stock_transformers_find_the_same_entities(
+    exported: Path, model: LoadedModel, tiny_corpus: Corpus
+) -> None:
+    sentences = list(tiny_corpus.test) + list(tiny_corpus.dev)
+    ours = in_ours(model, sentences)
+    assert in_pipeline(exported, sentences) == ours
+    assert sum(map(len, ours)) > 20
+
+
+def test_nothing_of_ours_is_needed_to_load_it(exported: Path) -> None:
+    settings = json.loads((exported / "config.json").read_text())
+    assert settings["architectures"] == ["BertForTokenClassification"]
+    assert "auto_map" not in settings
+    assert settings["label2id"]["B-animal"] == 1 and settings["id2label"]["1"] == "B-animal"
+    assert json.loads((exported / "tokenizer_config.json").read_text())["model_max_length"] == 64
+    assert {file.suffix for file in exported.iterdir()} == {".json", ".safetensors", ".md"}
+    assert all(file.stat().st_mode & 0o044 for file in exported.iterdir())
+
+
+def test_it_opens_as_a_model_again(exported: Path, model: LoadedModel, tiny_corpus: Corpus) -> None:
+    again = open_model(exported)
+    assert again.labels == model.labels
+    assert in_ours(again, list(tiny_corpus.test)) == in_ours(model, list(tiny_corpus.test))
+
+
+def test_long_texts_are_cut_by_the_pipeline_not_refused(exported: Path) -> None:
+    assert in_pipeline(exported, [Sentence(("badger",) * 200)])
+
+
+def test_a_merged_type_has_one_name(model: LoadedModel, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    merged = replace(model, labels=model.labels.renamed(["animal", "dish"], "thing"))
+    export_huggingface(merged, tmp_path / "hf")
+    sentences = list(tiny_corpus.test)
+    assert in_pipeline(tmp_path / "hf", sentences) == in_ours(merged, sentences)
+
+
+def test_an_earlier_step(two_steps: Path, tmp_path: Path) -> None:
+    report = export_model(two_steps, tmp_path / "first", step=1)
+    assert report.types == ("animal", "city")
+    assert open_model(tmp_path / "first").labels.types == ("animal", "city")
+
+
+# -- words of a tokenizer that does not mark where they begin ----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def byte_level() -> LoadedModel:
+    """A RoBERTa of one layer with a byte-level tokenizer of single signs."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import AutoModelForTokenClassification, PreTrainedTokenizerFast, RobertaConfig
+
+    signs = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    merges = [("\u0120", sign) for sign in string.ascii_letters + string.punctuation]  # blank and sign
+    vocabulary = {sign: number for number, sign in enumerate([*signs, *map("".join, merges)])}
+    backend = Tokenizer(models.BPE(vocabulary, merges))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    backend.decoder = decoders.ByteLevel()
+    backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        model_max_length=10**30,
+    )
+    tokenizer.split_special_tokens = True
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        body = AutoModelForTokenClassification.from_config(
+            RobertaConfig(
+                vocab_size=len(vocabulary),
+                hidden_size=32,
+                num_hidden_layers=1,
+                num_attention_heads=4,
+                intermediate_size=64,
+                max_position_embeddings=130,
+                initializer_range=0.3,
+            )
+        )
+        strip_classifier(body)
+        labels = LabelSpace.of(["O", "B-x", "I-x", "B-y", "I-y"])
+        network = Network(body, make_head("cosine", 32, len(labels)))
+    network.eval()
+    return LoadedModel(network, tokenizer, labels, 128, "somewhere/else", None)
+
+
+def test_words_between_blanks_are_ours(byte_level: LoadedModel, tmp_path: Path) -> None:
+    from transformers import pipeline
+
+    export_huggingface(byte_level, tmp_path / "hf")
+    sentences = [Sentence(tuple(text.split())) for text in ("ada saw a fox .", "the soup , of Oslo !")]
+    ours = in_ours(byte_level, sentences)
+    assert in_pipeline(tmp_path / "hf", sentences) == ours
+    assert sum(map(len, ours)) > 2
+    find = pipeline("token-classification", str(tmp_path / "hf"), aggregation_strategy="first", device="cpu")
+    given_words = find(
+        [list(sentence.words) for sentence in sentences], is_split_into_words=True, delimiter=" "
+    )
+    assert [[(e["entity_group"], e["start"], e["end"]) for e in answer] for answer in given_words] == ours
+    assert "Put blanks around punctuation" in (tmp_path / "hf" / "README.md").read_text()
+
+
+# -- the card ----------------------------------------------------------------------------------------------
+
+
+def front_matter(folder: Path) -> dict[str, Any]:
+    text = (folder / "README.md").read_text()
+    assert text.startswith("---\n")
+    facts: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+    return facts
+
+
+def test_the_card_has_types_scores_lineage_and_how_to(exported: Path, two_steps: Path) -> None:
+    facts, text = front_matter(exported), (exported / "README.md").read_text()
+    assert facts["pipeline_tag"] == "token-classification"
+    assert facts["library_name"] == "transformers"
+    assert "license" not in facts and "base_model" not in facts
+    metrics = facts["model-index"][0]["results"][0]["metrics"]
+    scores = json.loads((two_steps / "steps" / "0002" / "scores.json").read_text())
+    assert metrics[0]["value"] == pytest.approx(scores["micro_f1"] / 100, abs=1e-4)
+    for type_, counts in scores["per_type"].items():
+        assert (
+            f"| {type_} | {counts['precision']:.1f} | {counts['recall']:.1f} | {counts['f1']:.1f} |" in text
+        )
+    for number, types_ in ((1, "animal, city"), (2, "dish, person")):
+        step = json.loads((two_steps / "steps" / f"{number:04d}" / "step.json").read_text())
+        assert f"| {types_} | cfner | {step['data']['train']['sentences']} |" in text
+        assert step["data"]["train"]["hash"][:16] in text
+    for part in (
+        "Intended use",
+        "How to reproduce",
+        "Licence",
+        'aggregation_strategy="first"',
+        '"epochs": 10',
+    ):
+        assert part in text
+    assert "the mean length of the features" in text
+
+
+def test_nothing_says_where_on_this_disk_it_was_made(exported: Path, two_steps: Path) -> None:
+    root = str(two_steps.parents[1])
+    for file in exported.iterdir():
+        if file.suffix != ".safetensors":
+            assert root not in file.read_text(), file.name
+
+
+def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>|[x](http://y)`---`"
+    named = replace(model, labels=model.labels.renamed(["animal"], hostile))
+    export_huggingface(named, tmp_path / "hf", facts=ModelFacts(f"m\n---\n# {hostile}"), license="mit")
+    text = (tmp_path / "hf" / "README.md").read_text()
+    assert front_matter(tmp_path / "hf")["license"] == "mit"
+    assert "\n# m" in text and "\n---\n# <" not in text
+    body = text.split("---\n", 2)[2]
+    for sign in ("<script", "[x]", "|[", "`---`"):
+        assert sign not in body
+    assert escaped(hostile) in body
+
+
+@given(st.text(max_size=30))
+def test_escaped_text_is_one_line_without_live_markup(text: str) -> None:
+    shown = escaped(text)
+    assert len(shown.splitlines()) <= 1
+    for number, sign in enumerate(shown):
+        assert sign not in "<>"
+        if sign in "`*_[]|":
+            assert shown[number - 1] == "\\"
+
+
+def test_a_model_without_history_says_so(model: LoadedModel, tmp_path: Path) -> None:
+    export_huggingface(model, tmp_path / "hf")
+    text = (tmp_path / "hf" / "README.md").read_text()
+    assert "history is not recorded" in text and "No scores were recorded" in text
+    assert "model-index" not in front_matter(tmp_path / "hf")
+
+
+def test_a_scheme_that_the_pipeline_does_not_know_is_told(model: LoadedModel, tmp_path: Path) -> None:
+    labels = LabelSpace.of(["O", "B-a", "I-a", "E-a", "S-a", "B-b", "I-b", "E-b", "S-b"])
+    assert len(labels) == len(model.labels)
+    export_huggingface(replace(model, labels=labels), tmp_path / "hf")
+    assert "scheme BIOES" in (tmp_path / "hf" / "README.md").read_text()
+
+
+# -- measured on -------------------------------------------------------------------------------------------
+
+
+def test_the_norm_is_measured_on_the_given_text(two_steps: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("today ada saw the badger\n\nthe heron of oslo\n")
+    report = export_model(two_steps, tmp_path / "hf", calibrate=tmp_path / "mine.txt")
+    assert (report.calibrated_on, report.agreement.words) == ("mine.txt", 9)
+    facts = json.loads((tmp_path / "hf" / "cfner_export.json").read_text())
+    assert facts["mean_feature_norm"] == report.mean_feature_norm
+    (tmp_path / "empty.txt").write_text("\n")
+    with pytest.raises(CorpusError, match="holds no words"):
+        read_calibration(tmp_path / "empty.txt")
+
+
+def test_comparing_counts_other_labels_and_forgives_ties() -> None:
+    one = torch.tensor([[2.0, 1.0], [1.0, 1.0], [0.0, 3.0]])
+    other = torch.tensor([[1.0, 2.0], [1.0, 1.0001], [0.0, 4.0]])
+    found = compare(one, other)
+    assert (found.words, found.same_label) == (3, 2)
+    assert found.largest_logit_difference == 1.0
+    assert all(len(sentence) > 5 for sentence in built_in().sentences)
+
+
+def test_an_export_that_says_something_else_is_an_error(
+    model: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(head: nn.Module, norm: float) -> tuple[torch.Tensor, torch.Tensor]:
+        weight, bias = folded(model.network.head, norm)
+        return -weight, bias
+
+    monkeypatch.setattr("cfner.interop.hf_export.folded", wrong)
+    with pytest.raises(ModelError, match="another label than the original"):
+        export_huggingface(model, tmp_path / "hf")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- folders of the user's ---------------------------------------------------------------------------------
+
+
+def test_only_an_earlier_export_is_replaced(two_steps: Path, tmp_path: Path) -> None:
+    target = tmp_path / "hf"
+    target.mkdir()
+    export_model(two_steps, target, step=1)  # an empty folder may be filled
+    with pytest.raises(ModelError, match="exported model here already"):
+        export_model(two_steps, target)
+    assert export_model(two_steps, target, overwrite=True).types == ("animal", "city", "dish", "person")
+    assert [file.name for file in tmp_path.iterdir()] == ["hf"]
+    for occupied in (two_steps, tmp_path):
+        with pytest.raises(ModelError, match="something else here"):
+            export_model(two_steps, occupied, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "expected"), [({"to": "onx"}, "Did you mean 'onnx'"), ({"int8": True}, "Only ONNX")]
+)
+def test_what_makes_no_sense(
+    settings_: dict[str, Any], expected: str, two_steps: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        export_model(two_steps, tmp_path / "x", **settings_)
+    with pytest.raises(ModelError, match="There is no model here"):
+        open_for_prediction(tmp_path)
+
+
+# -- the hub -----------------------------------------------------------------------------------------------
+
+
+class FakeHub:
+    """What was asked of huggingface_hub.HfApi."""
+
+    calls: list[tuple[str, Any]]
+
+    def __init__(self, token: str | None = None) -> None:
+        self.calls.append(("token", token))
+
+    def create_repo(self, repo_id: str, **more: Any) -> None:
+        if "/" not in repo_id:
+            raise OSError("not logged in")
+        self.calls.append(("create", (repo_id, more["private"], more["exist_ok"])))
+
+    def upload_folder(self, *, folder_path: Path, repo_id: str, **more: Any) -> str:
+        self.calls.append(("upload", (repo_id, sorted(file.name for file in Path(folder_path).iterdir()))))
+        return f"https://hub/{repo_id}/commit/1"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> type[FakeHub]:
+    fake = types.new_class("Fake", (FakeHub,))
+    fake.calls = []
+    monkeypatch.setattr("huggingface_hub.HfApi", fake)
+    return fake
+
+
+FILES = [
+    "README.md",
+    "cfner_export.json",
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "tokenizer_config.json",
+]
+
+
+@pytest.mark.parametrize("what", ["folder", "loaded", "steps"])
+def test_push_to_hub(
+    what: str, hub: type[FakeHub], exported: Path, model: LoadedModel, two_steps: Path
+) -> None:
+    source = {"folder": exported, "loaded": model, "steps": two_steps}[what]
+    address = push_to_hub(source, "me/tiny", private=True, token="secret")  # type: ignore[arg-type]
+    assert address == "https://hub/me/tiny/commit/1"
+    assert hub.calls == [
+        ("token", "secret"),
+        ("create", ("me/tiny", True, True)),
+        ("upload", ("me/tiny", FILES)),
+    ]
+
+
+def test_a_hub_that_refuses_is_one_paragraph(hub: type[FakeHub], exported: Path) -> None:
+    with pytest.raises(ModelError, match=r"not logged in.*hf auth login"):
+        push_to_hub(exported, "tiny")
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def test_the_command(two_steps: Path, tmp_path: Path, hub: type[FakeHub]) -> None:
+    import typer
+
+    from cfner.cli.export import export
+
+    app = typer.Typer()
+    app.command()(export)
+    run = CliRunner().invoke
+    said = run(app, [str(two_steps), "--out", str(tmp_path / "a"), "--json", "--push-to", "me/x"])
+    facts = json.loads(said.stdout)
+    assert said.exit_code == 0
+    assert facts["types"] == ["animal", "city", "dish", "person"]
+    assert facts["uploaded"].startswith("https://hub/me/x")
+    said = run(app, [str(two_steps), "--out", str(tmp_path / "b"), "--step", "1", "--license", "mit"])
+    assert "animal, city" in said.stdout and "aggregation_strategy='first'" in said.stdout
+    assert front_matter(tmp_path / "b")["license"] == "mit"
+    refused = run(app, [str(two_steps), "--out", str(tmp_path / "b")])
+    assert isinstance(refused.exception, CfnerError)

@@ -1,0 +1,289 @@
+"""A model as ONNX: the same words, windows and decoding, and the same numbers from another runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from cfner.batches.encoding import encode
+from cfner.cli.main import app
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.errors import MissingExtraError, ModelError
+from cfner.interop import onnx_export
+from cfner.interop.calibration import encoded, word_logits
+from cfner.interop.export import export_model, open_for_prediction
+from cfner.interop.models import open_model
+from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
+from cfner.interop.onnx_export import export_onnx, write_onnx
+from cfner.interop.prediction_files import predict_file
+from cfner.model.encoders import strip_classifier
+from cfner.model.head import make_head
+from cfner.model.inference import outputs
+from cfner.model.network import Network
+from cfner.model.prediction import Prediction, tag
+from cfner.model.saving import LoadedModel
+from cfner.stream.labels import LabelSpace
+from cfner.tagger import ContinualTagger
+
+
+@pytest.fixture(scope="module")
+def model(two_steps: Path) -> LoadedModel:
+    return open_model(two_steps)
+
+
+@pytest.fixture(scope="module")
+def exported(two_steps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports") / "onnx"
+    export_model(two_steps, folder, "onnx")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(two_steps: Path, exported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exports") / "int8"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(onnx_export, "_trace", copied_from(exported))
+        export_model(two_steps, folder, "onnx", int8=True)
+    return folder
+
+
+def copied_from(folder: Path) -> Callable[[LoadedModel, Path, bool], None]:
+    """In place of tracing, which takes its time, when the same model was traced before."""
+    return lambda model, file, large: shutil.copyfile(folder / "model.onnx", file) and None
+
+
+def entities(predictions: list[Prediction]) -> list[list[tuple[str, int, int]]]:
+    return [[(e.type, e.first, e.last) for e in prediction.entities] for prediction in predictions]
+
+
+def long_and_short(corpus: Corpus) -> list[Sentence]:
+    """All lengths, among them none, one word, and more than a window."""
+    words = [word for sentence in corpus.test for word in sentence.words]
+    return [Sentence(()), Sentence(("ada",)), *corpus.test, Sentence(tuple(words[:150]))]
+
+
+def test_the_same_predictions(exported: Path, model: LoadedModel, tiny_corpus: Corpus) -> None:
+    sentences = long_and_short(tiny_corpus)
+    theirs = read_onnx(exported)
+    text = encoded(model, sentences)
+    torch.testing.assert_close(
+        word_logits(theirs.network, text), word_logits(model.network, text), rtol=0, atol=1e-4
+    )
+    ours, others = tag(model, sentences), tag(theirs, sentences)
+    assert entities(others) == entities(ours)
+    assert sum(map(len, entities(ours))) > 20
+    for one, other in zip(ours, others, strict=True):
+        assert [e.score for e in one.entities] == pytest.approx([e.score for e in other.entities], abs=1e-4)
+
+
+def test_a_batch_of_any_size_says_the_same(exported: Path, tiny_corpus: Corpus) -> None:
+    model, sentences = read_onnx(exported), long_and_short(tiny_corpus)
+    answers = [entities(tag(model, sentences, batch_size=size)) for size in (1, 3, 64)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_the_tagger_predicts_and_evaluates(exported: Path, two_steps: Path, tiny_corpus: Corpus) -> None:
+    theirs, ours = OnnxTagger.read(exported), ContinualTagger.load(two_steps)
+    assert theirs.types == ours.types
+    text = "today ada saw the badger in new york"
+    assert entities([theirs.predict(text)]) == entities([ours.predict(text)])
+    assert entities(theirs.predict([text, text])) == entities(ours.predict([text, text]))
+    assert theirs.evaluate(tiny_corpus.test).counts == ours.evaluate(tiny_corpus.test).counts
+
+
+def test_the_folder_has_what_others_need(exported: Path) -> None:
+    assert json.loads((exported / "config.json").read_text())["id2label"]["1"] == "B-animal"
+    session = OnnxNetwork(exported / "model.onnx").session
+    assert [given.name for given in session.get_inputs()] == ["input_ids", "attention_mask"]
+    assert [given.name for given in session.get_outputs()] == ["logits"]
+    assert all(isinstance(size, str) for given in session.get_inputs() for size in given.shape)
+    card = (exported / "README.md").read_text()
+    assert "OnnxTagger" in card and "| animal |" in card and "library_name: onnx" in card
+    assert json.loads((exported / "cfner_export.json").read_text())["kind"] == "onnx"
+
+
+def test_eight_bits_are_smaller_and_nearly_the_same(
+    small: Path, exported: Path, model: LoadedModel, tiny_corpus: Corpus
+) -> None:
+    sizes = [(folder / "model.onnx").stat().st_size for folder in (small, exported)]
+    assert sizes[0] < sizes[1]
+    text = encoded(model, tiny_corpus.test)
+    logits = [word_logits(network, text) for network in (read_onnx(small).network, model.network)]
+    same = (logits[0].argmax(1) == logits[1].argmax(1)).float().mean()
+    assert same > 0.9
+    facts = json.loads((small / "cfner_export.json").read_text())
+    assert facts["kind"] == "onnx-int8"
+    assert 0 < facts["agreement"]["same_label"] <= facts["agreement"]["words"]
+    assert "8-bit" in (small / "README.md").read_text()
+    assert not list(small.glob("small*"))
+
+
+on_request = pytest.mark.skipif(
+    not os.environ.get("CFNER_SLOW"),
+    reason="takes seconds, and is much like BERT; set CFNER_SLOW=1 to run it",
+)
+
+
+# -- families ----------------------------------------------------------------------------------------------
+
+
+def configurations(vocabulary: int) -> dict[str, Callable[[], Any]]:
+    """One layer of each family, built here."""
+    import transformers as t
+
+    sizes = {
+        "vocab_size": vocabulary,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 66,
+        "pad_token_id": 0,
+        "initializer_range": 0.3,
+    }
+    distil = {"vocab_size": vocabulary, "dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16}
+    relative = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
+    special = {"bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3}
+    return {
+        "roberta": lambda: t.RobertaConfig(**sizes),
+        "distilbert": lambda: t.DistilBertConfig(**distil, initializer_range=0.3),
+        "electra": lambda: t.ElectraConfig(**sizes, embedding_size=8),
+        "modernbert": lambda: t.ModernBertConfig(
+            **{**sizes, "num_hidden_layers": 2}, **special, local_attention=8, global_attn_every_n_layers=2
+        ),
+        "deberta-v2": lambda: t.DebertaV2Config(**sizes, **relative, position_buckets=8, share_att_key=True),
+    }
+
+
+def of_family(family: str, model: LoadedModel, head: str = "cosine") -> LoadedModel:
+    from transformers import AutoModelForTokenClassification
+
+    labels = LabelSpace.of(["O", "B-x", "I-x", "B-y", "I-y"])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = configurations(len(model.tokenizer))[family]()
+        body = AutoModelForTokenClassification.from_config(config)
+        network = Network(body, make_head(head, strip_classifier(body).in_features, len(labels)))  # type: ignore[arg-type]
+    network.eval()
+    return LoadedModel(network, model.tokenizer, labels, 48, family, None)
+
+
+@pytest.mark.parametrize(
+    ("family", "head"),
+    [
+        ("roberta", "linear"),
+        pytest.param("distilbert", "cosine", marks=on_request),
+        pytest.param("electra", "cosine", marks=on_request),
+        ("modernbert", "cosine"),
+        ("deberta-v2", "linear"),
+    ],
+)
+def test_logits_of_every_family(
+    family: str, head: str, model: LoadedModel, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    original = of_family(family, model, head)
+    write_onnx(original, tmp_path / "model.onnx")
+    text = encode(long_and_short(tiny_corpus), model.tokenizer, max_length=48)
+    logits = word_logits(original.network, text)
+    assert logits.std() > 0.01
+    torch.testing.assert_close(
+        word_logits(OnnxNetwork(tmp_path / "model.onnx"), text), logits, rtol=0, atol=1e-4
+    )
+
+
+def test_a_family_that_cannot_be_traced_is_named(
+    model: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """XLNet is one (with torch 2.13): decomposing its graph fails, after a long while."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise torch.onnx.OnnxExporterError("Failed to decompose the FX graph\nand much more")
+
+    monkeypatch.setattr(torch.onnx, "export", fails)
+    with pytest.raises(ModelError, match=r"'bert' as ONNX.*--to hf") as caught:
+        export_onnx(model, tmp_path / "x")
+    assert len(str(caught.value).splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what may go wrong -------------------------------------------------------------------------------------
+
+
+def test_a_file_that_computes_something_else_is_not_exported(
+    model: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
+    export_onnx(model, tmp_path / "same")
+    other = LoadedModel(
+        Network(model.network.body, make_head("linear", 32, len(model.labels))),
+        model.tokenizer,
+        model.labels,
+        64,
+        "x",
+        None,
+    )
+    with pytest.raises(ModelError, match="gives other logits"):
+        export_onnx(other, tmp_path / "other")
+    assert [file.name for file in tmp_path.iterdir()] == ["same"]
+
+
+def test_damage_and_misuse_are_told(exported: Path, two_steps: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"nonsense")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        OnnxNetwork(tmp_path / "model.onnx")
+    with pytest.raises(ModelError, match="no exported ONNX model"):
+        read_onnx(two_steps)
+    with pytest.raises(ModelError, match="it has one step"):
+        open_for_prediction(exported, step=1)
+    with pytest.raises(ModelError, match="no weights for torch"):
+        open_for_prediction(exported, runtime="torch")
+    network = read_onnx(exported).network
+    text = encoded(read_onnx(exported), [Sentence(("ada",))])
+    with pytest.raises(ModelError, match="no features of its layers"):
+        list(outputs(network, text, with_layers=True))
+    assert is_onnx_folder(exported) and not is_onnx_folder(two_steps)
+
+
+def test_a_missing_package_is_named(
+    model: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"cfner\[onnx\]"):
+        write_onnx(model, tmp_path / "x.onnx")
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def test_predict_takes_an_onnx_folder(exported: Path, two_steps: Path, tmp_path: Path) -> None:
+    text = "today ada saw the badger in new york"
+    said = CliRunner().invoke(app, ["predict", str(exported), text, "--json"])
+    asked = CliRunner().invoke(app, ["predict", str(two_steps), text, "--json"])
+    assert said.exit_code == 0
+    one, other = json.loads(said.stdout)["entities"], json.loads(asked.stdout)["entities"]
+    assert [{**e, "score": 0} for e in one] == [{**e, "score": 0} for e in other] != []
+    (tmp_path / "in.txt").write_text(f"{text}\n" * 3)
+    assert predict_file(read_onnx(exported), tmp_path / "in.txt", tmp_path / "out.jsonl") == 3
+
+
+def test_the_runtime_exports_and_leaves_nothing_behind(
+    two_steps: Path, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    opened = open_for_prediction(two_steps, runtime="onnx")
+    assert isinstance(opened.network, OnnxNetwork)
+    assert tag(opened, [Sentence(("ada",))])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,380 @@
+"""Predictions: from any file, in constant memory, into any format, with scores that mean something."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from cfner.batches.encoding import encode
+from cfner.batches.loader import TokenBatch
+from cfner.cli.main import main
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.errors import CfnerError, CorpusError
+from cfner.interop import prediction_files
+from cfner.interop.export import open_for_prediction
+from cfner.interop.models import open_model
+from cfner.interop.prediction_files import predict_file, write_predictions
+from cfner.interop.text_stream import read_sentences, sentence_of_text
+from cfner.model.inference import label_ids, outputs
+from cfner.model.network import TaggerOutput
+from cfner.model.prediction import Entity, Prediction, entity_of, tag, tag_stream
+from cfner.model.saving import LoadedModel
+
+WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=8)
+WORDS = st.lists(st.lists(WORD.filter(lambda word: "#" not in word), min_size=1, max_size=6), max_size=6)
+
+
+@pytest.fixture(scope="module")
+def model(two_steps: Path) -> LoadedModel:
+    return open_model(two_steps)
+
+
+def found(predictions: list[Prediction]) -> list[list[tuple[str, int, int]]]:
+    return [[(e.type, e.first, e.last) for e in prediction.entities] for prediction in predictions]
+
+
+# -- what a prediction says --------------------------------------------------------------------------------
+
+
+def test_the_score_is_the_mean_probability_of_the_type(model: LoadedModel, tiny_corpus: Corpus) -> None:
+    sentences = tiny_corpus.test
+    text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    probabilities = torch.zeros(text.words, len(model.labels))
+    for batch, out in outputs(model.network, text):
+        probabilities[batch.refs] = out.logits.softmax(1)
+    checked = 0
+    for index, prediction in enumerate(tag(model, sentences)):
+        for entity in prediction.entities:
+            wanted = []
+            for word in range(entity.first, entity.last):
+                row = probabilities[int(text.sentence_bounds[index]) + word]
+                wanted.append(sum(float(row[label]) for label in model.labels.ids_of([entity.type])))
+            assert entity.score == pytest.approx(sum(wanted) / len(wanted), abs=1e-5)
+            checked += 1
+    assert checked > 5
+
+
+def test_labels_are_those_that_evaluation_sees(model: LoadedModel, tiny_corpus: Corpus) -> None:
+    sentences = tiny_corpus.test
+    text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    ids, _ = label_ids(model.network, text)
+    bounds = text.sentence_bounds.tolist()
+    for index, prediction in enumerate(tag(model, sentences)):
+        assert prediction.spans == model.labels.decode(ids[bounds[index] : bounds[index + 1]].tolist())
+
+
+def test_a_merged_type_counts_all_its_labels(model: LoadedModel, tiny_corpus: Corpus) -> None:
+    merged = replace(model, labels=model.labels.renamed(["animal", "dish"], "thing"))
+    before, after = tag(model, tiny_corpus.test), tag(merged, tiny_corpus.test)
+    pairs = [
+        (one, other)
+        for old, new in zip(before, after, strict=True)
+        for one in old.entities
+        for other in new.entities
+        if (one.first, one.last) == (other.first, other.last) and one.type in {"animal", "dish"}
+    ]
+    assert pairs
+    assert all(other.type == "thing" and other.score >= one.score - 1e-6 for one, other in pairs)
+
+
+@settings(max_examples=25)
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60))
+def test_characters_of_an_entity_are_its_text(text: str, model_of_all: LoadedModel) -> None:
+    (prediction,) = tag(model_of_all, [sentence_of_text(text, "here")])
+    assert sum(e.last - e.first for e in prediction.entities) == len(prediction.sentence)
+    for entity in prediction.entities:
+        assert entity.start is not None and entity.end is not None
+        assert text[entity.start : entity.end] == entity.text
+        assert 0 < entity.score <= 1
+
+
+class EveryWord(nn.Module):
+    """Scores without computing: every word is of one type."""
+
+    def __init__(self, labels: int, best: int) -> None:
+        super().__init__()
+        self.row = torch.zeros(labels)
+        self.row[best] = 5.0
+        self.device = torch.device("cpu")
+
+    def forward(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput:
+        logits = self.row.expand(len(batch.refs), -1)
+        return TaggerOutput(logits[:, :0], logits, ())
+
+
+@pytest.fixture(scope="module")
+def model_of_all(model: LoadedModel) -> LoadedModel:
+    network: Any = EveryWord(len(model.labels), 1)
+    return replace(model, network=network)
+
+
+def test_words_without_a_text_are_joined_by_blanks() -> None:
+    from cfner.corpus.sentence import Span
+
+    entity = entity_of(Sentence(("a", "bc", "d")), Span(1, 3, "x"), 0.5)
+    assert (entity.text, entity.start, entity.end) == ("bc d", 2, 6)
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(WORDS)
+def test_words_are_kept_as_they_are(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]) -> None:
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "a.jsonl").write_text("".join(json.dumps({"words": row}) + "\n" for row in rows))
+    columns = "\n".join("".join(f"{word}\tx\n" for word in row) for row in rows)
+    (folder / "b.conll").write_text(columns, encoding="utf-8")
+    (folder / "c.conll").write_text(columns.replace("\tx", ""), encoding="utf-8")
+    for file in sorted(folder.iterdir()):
+        assert [list(sentence.words) for sentence in read_sentences(file)] == rows
+
+
+def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("Today  ada saw\tthe badger, in oslo.\n\nthe heron\n")
+    assert predict_file(model, tmp_path / "in.txt", tmp_path / "a.jsonl") == 3
+    assert predict_file(model, tmp_path / "a.jsonl", tmp_path / "b.jsonl") == 3
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("# columns: tag form\nO\tada\nO\tsaw\n", [["ada", "saw"]]),
+        ("tag token\nO ada\n", [["ada"]]),
+        ("-DOCSTART- O\n\nada O\n\n#tag O\n# O\n# id 7 of 9\n", [["ada"], ["#tag", "#"]]),
+        ("#tag\tO\nada\tO\n", [["#tag", "ada"]]),
+        ("#tag\n# a remark\n\n\nada\n", [["#tag"], ["ada"]]),
+        ("", []),
+    ],
+)
+def test_columns(content: str, words: list[list[str]], tmp_path: Path) -> None:
+    (tmp_path / "x.conll").write_text(content)
+    assert [list(sentence.words) for sentence in read_sentences(tmp_path / "x.conll")] == words
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", b'{"text": "fine"}\n{"text": \n', "a.jsonl:2: Not valid JSON"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: The line is no object"),
+        ("a.jsonl", b'{"tokens": "one two"}\n', "a.jsonl:1: The words are no list"),
+        ("a.jsonl", b'{"tokens": ["one", ""]}\n', "a.jsonl:1: The words are no list"),
+        ("a.jsonl", b'{"tokens": ["one"], "text": "two"}\n', "does not follow in the text"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: the text contains an unpaired surrogate"),
+        ("a.txt", b"fine\n\xff\n", "a.txt:2: The line is not UTF-8"),
+        ("a.conll", b"one\tO\n\tO\n", "a.conll:2: There is no word"),
+    ],
+)
+def test_what_cannot_be_read_is_named_by_its_line(
+    name: str, content: bytes, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError) as caught:
+        list(read_sentences(tmp_path / name))
+    assert expected in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+# -- files of any size -------------------------------------------------------------------------------------
+
+
+def test_tagging_a_stream_is_tagging_all_at_once(
+    model: LoadedModel, tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = [*tiny_corpus.test, Sentence(()), *tiny_corpus.dev]
+    whole = tag(model, sentences)
+    for most in (1, 7):
+        monkeypatch.setattr("cfner.model.prediction._SENTENCES_AT_A_TIME", most)
+        assert found(list(tag_stream(model, iter(sentences)))) == found(whole)
+    monkeypatch.setattr("cfner.model.prediction._WORDS_AT_A_TIME", 1)
+    assert found(list(tag_stream(model, iter(sentences)))) == found(whole)
+
+
+def test_memory_does_not_grow_with_the_file(
+    model_of_all: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cfner.model.prediction._SENTENCES_AT_A_TIME", 16)  # tracing memory is slow
+    line = "today ada saw the badger in new york and went to the river with a curry\n"
+    (tmp_path / "small.txt").write_text(line * 32)
+    (tmp_path / "large.txt").write_text(line * 512)
+    peaks = []
+    for name in ("small", "large"):
+        tracemalloc.start()
+        predict_file(model_of_all, tmp_path / f"{name}.txt", tmp_path / f"{name}.jsonl")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 3 * peaks[0]  # 16 times the file; what varies is when garbage is collected
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+SENTENCE = sentence_of_text("Ada  lives in\tNew York.", "here")
+PREDICTION = Prediction(
+    SENTENCE, (Entity("PER", "Ada", 0.75, 0, 1, 0, 3), Entity("LOC", "New York", 0.5, 3, 5, 14, 22))
+)
+
+
+def test_columns_out() -> None:
+    lines = prediction_files.conll_lines(PREDICTION).splitlines()
+    assert lines == ["Ada\tB-PER", "lives\tO", "in\tO", "New\tB-LOC", "York\tI-LOC", ".\tO", ""]
+
+
+def test_a_word_that_breaks_columns_is_refused() -> None:
+    with pytest.raises(CorpusError, match="Write JSON lines instead"):
+        prediction_files.conll_lines(Prediction(Sentence(("a\tb",)), ()))
+
+
+@pytest.mark.parametrize("name", ["one.spacy", "parts"])
+def test_docbin_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.training import Corpus as SpacyCorpus
+
+    monkeypatch.setattr(prediction_files, "DOCS_PER_PART", 2)
+    empty = Prediction(sentence_of_text("", "there"), ())
+    assert write_predictions([PREDICTION, empty, PREDICTION, PREDICTION], tmp_path / name, "docbin") == 4
+    nlp = spacy.blank("en")
+    docs = [example.reference for example in SpacyCorpus(tmp_path / name)(nlp)]
+    full = [doc for doc in docs if len(doc)]
+    assert len(full) == 3
+    for doc in full:
+        assert doc.text == SENTENCE.text
+        assert [(ent.label_, ent.start_char, ent.end_char) for ent in doc.ents] == [
+            ("PER", 0, 3),
+            ("LOC", 14, 22),
+        ]
+        assert doc.spans["cfner"].attrs["scores"] == [0.75, 0.5]
+    if name == "parts":
+        assert [file.name for file in sorted((tmp_path / name).iterdir())] == [
+            "part-00001.spacy",
+            "part-00002.spacy",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "format"), [("x.jsonl", "jsonl"), ("x.conll", "conll"), ("x.spacy", "docbin"), ("x", "docbin")]
+)
+def test_a_file_is_written_whole_or_not_at_all(name: str, format: str, tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+
+    def stops() -> Iterator[Prediction]:
+        yield PREDICTION
+        raise CorpusError("no more")
+
+    with pytest.raises(CorpusError, match="no more"):
+        write_predictions(stops(), tmp_path / name, format)
+    assert list(tmp_path.iterdir()) == []
+    assert write_predictions([PREDICTION], tmp_path / name, format) == 1
+    with pytest.raises(CorpusError, match="exists"):
+        write_predictions([PREDICTION] * 2, tmp_path / name, format)
+    assert write_predictions([PREDICTION] * 2, tmp_path / name, format, overwrite=True) == 2
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
+    pytest.importorskip("spacy")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(CorpusError, match="Something else is here"):
+        write_predictions([PREDICTION], tmp_path / "mine", "docbin", overwrite=True)
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+TEXT = "today ada saw the badger in new york"
+Cfner = Callable[..., str]
+
+
+@pytest.fixture
+def cfner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cfner:
+    monkeypatch.setenv("CFNER_DEBUG", "1")  # errors are raised, to be looked at
+
+    def run(*words: object, stdin: str = "") -> str:
+        monkeypatch.setattr(sys, "argv", ["cfner", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        with pytest.raises(SystemExit) as done:
+            main()
+            raise SystemExit(0)
+        assert not done.value.code
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_all_formats_in_say_the_same(cfner: Cfner, two_steps: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"tokens": TEXT.split()}) + "\n")
+    (tmp_path / "c.conll").write_text("".join(f"{word}\tO\n" for word in TEXT.split()))
+    answers = {cfner("predict", two_steps, "--file", file, "--json") for file in tmp_path.iterdir()}
+    answers.add(cfner("predict", two_steps, TEXT))
+    answers.add(cfner("predict", two_steps, "--input-format", "jsonl", stdin=json.dumps({"text": TEXT})))
+    assert len(answers) == 1
+    assert json.loads(answers.pop())["entities"]
+
+
+def test_files_out(cfner: Cfner, two_steps: Path, tmp_path: Path) -> None:
+    shown = cfner("predict", two_steps, TEXT, TEXT, "--as", "conll")
+    assert cfner("predict", two_steps, TEXT, TEXT, "--out", tmp_path / "x.conll") == ""
+    assert (tmp_path / "x.conll").read_text() == shown
+    with pytest.raises(CfnerError, match="The output exists"):
+        cfner("predict", two_steps, TEXT, "--out", tmp_path / "x.conll")
+    cfner("predict", two_steps, TEXT, "--out", tmp_path / "x.conll", "--overwrite", "--json")
+    assert json.loads((tmp_path / "x.conll").read_text())["text"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--as", "docbin"], "Name a file"),
+        (["--as", "table", "--out", "x"], "is for the terminal"),
+        (["--as", "conl"], "Did you mean 'conll'"),
+        (["--runtime", "onxx"], "Did you mean 'onnx'"),
+    ],
+)
+def test_what_makes_no_sense_is_said(
+    words: list[str], expected: str, cfner: Cfner, two_steps: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CfnerError, match=expected):
+        cfner("predict", two_steps, TEXT, *words)
+    with pytest.raises(CfnerError, match="Did you mean 'jsonl'"):
+        cfner("predict", two_steps, "--input-format", "jsnl")
+    with pytest.raises(CfnerError, match="There is no model here"):
+        cfner("predict", tmp_path, TEXT)
+
+
+def test_a_strangers_checkpoint_predicts_what_it_says(
+    cfner: Cfner, model: LoadedModel, tmp_path: Path, tiny_corpus: Corpus
+) -> None:
+    """The stock model itself is the oracle: argmax of its logits at the first subword of each word."""
+    from transformers import AutoModelForTokenClassification
+
+    from cfner.interop.hf_export import stock_model
+
+    stock = stock_model(model, 1.0)
+    stock.save_pretrained(tmp_path / "theirs")
+    model.tokenizer.save_pretrained(tmp_path / "theirs")
+    opened = open_for_prediction(tmp_path / "theirs")
+    read = AutoModelForTokenClassification.from_pretrained(tmp_path / "theirs").eval()
+    for prediction in tag(opened, tiny_corpus.test[:5]):
+        words = list(prediction.sentence.words)
+        batch = opened.tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        with torch.no_grad():
+            ids = read(**batch).logits[0].argmax(1).tolist()
+        places = batch.word_ids(0)
+        firsts = [ids[places.index(word)] for word in range(len(words))]
+        assert prediction.spans == opened.labels.decode(firsts)
+    assert json.loads(cfner("predict", tmp_path / "theirs", TEXT))["text"] == TEXT
