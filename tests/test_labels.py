@@ -132,7 +132,6 @@ def test_io_labels_touching_mentions_word_by_word():
 @pytest.mark.parametrize(
     ("labels", "scheme", "message"),
     [
-        (("O", "B-A", "B-A"), None, "'B-A' has 2 numbers"),
         (("O", "B-A", "B_A", "I-A"), None, "'B-A' has 2 numbers"),
         (("O", "O"), None, "'O' has 2 numbers"),
         (("B-A", "I-A"), None, "None of these labels is 'O'"),
@@ -147,6 +146,20 @@ def test_io_labels_touching_mentions_word_by_word():
 def test_bad_labels_are_refused(labels, scheme, message):
     with pytest.raises(StreamError, match=message):
         LabelSpace.of(labels, scheme)
+
+
+def test_a_name_that_several_numbers_have_means_the_same():
+    with pytest.raises(StreamError, match="'B-A' has 2 numbers"):
+        LabelSpace(("O", "B-A", "B-A"))
+    space = LabelSpace.of(("O", "B-A", "I-A", "B-A", "I-A", "B-C"))
+    assert space.merged == ("A",) and space.types == ("A", "C")
+    assert space.ids_of(["A"]) == (1, 2, 3, 4)
+    assert space.decode([1, 4, 0, 3]) == (Span(0, 2, "A"), Span(3, 4, "A"))
+    assert space.encode(Sentence(("a", "b"), (Span(0, 2, "A"),))) == [1, 2]
+    assert LabelSpace.from_json(space.to_json()) == space
+    assert LabelSpace.of(("O", "B-A", "B-B", "B-C")).renamed(["A", "B"], "AB").labels == LabelSpace.of(
+        ("O", "B-AB", "B-AB", "B-C")
+    ).labels  # fmt: skip
 
 
 def test_unknown_types_and_numbers_are_refused():
