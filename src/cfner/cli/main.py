@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cfner.cli import (
+    bench,
     check,
     data,
     demo,
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app)
+app.add_typer(bench.app)
 app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)

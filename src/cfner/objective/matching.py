@@ -37,24 +37,26 @@ def check_weights(weights: Sequence[float], k: int) -> tuple[float, ...]:
     return tuple(weights)
 
 
-def nearest_neighbours(features: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def nearest_neighbours(features: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The k' = min(k, n - 1) most similar other rows of ``features [n, H]``, by cosine.
 
-    Returns (indices [n, k'], cosines [n, k']), nearest first.
+    For all rows, or for ``rows [q]``. Returns (indices [q, k'], cosines [q, k']), nearest first.
     """
     n = len(features)
+    asked = torch.arange(n) if rows is None else rows
     k = max(min(k, n - 1), 0)
     if k == 0:
-        return torch.empty(n, 0, dtype=torch.long), torch.empty(n, 0)
+        return torch.empty(len(asked), 0, dtype=torch.long), torch.empty(len(asked), 0)
     indices, cosines = [], []
-    for at in range(0, n, _QUERIES_AT_A_TIME):
+    for at in range(0, len(asked), _QUERIES_AT_A_TIME):
         # normalised block by block: a normalised copy of a large pool would double its memory
-        queries = F.normalize(features[at : at + _QUERIES_AT_A_TIME], dim=1)
+        chosen = asked[at : at + _QUERIES_AT_A_TIME]
+        queries = F.normalize(features[chosen], dim=1)
         best: Tensor | None = None
         where: Tensor | None = None
         for start in range(0, n, _KEYS_AT_A_TIME):
             similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
-            _hide_self(similarity, at, start)
+            _hide_self(similarity, chosen, start)
             block, block_index = similarity.topk(min(k, similarity.shape[1]), dim=1)
             block_index = block_index + start
             if best is not None and where is not None:
@@ -68,11 +70,11 @@ def nearest_neighbours(features: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return torch.cat(indices), torch.cat(cosines)
 
 
-def _hide_self(similarity: Tensor, first_query: int, first_key: int) -> None:
+def _hide_self(similarity: Tensor, rows: Tensor, first_key: int) -> None:
     """A token is not its own neighbour: put -inf where query and key are the same row."""
-    diagonal = torch.arange(len(similarity)) + first_query - first_key
-    inside = (diagonal >= 0) & (diagonal < similarity.shape[1])
-    similarity[inside.nonzero()[:, 0], diagonal[inside]] = float("-inf")
+    column = rows - first_key
+    inside = (column >= 0) & (column < similarity.shape[1])
+    similarity[inside.nonzero()[:, 0], column[inside]] = float("-inf")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,195 @@
+"""Speed as ratios: everything on the same machine, data, batch size and encoder, in turns.
+
+A machine's speed drifts, so what is compared is measured in turns, several times, and each turn gives one
+ratio; the median is reported with the smallest and largest.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cfner.benchmark.speed_peers import StockPipeline, has_faiss, search_seconds, trainer_epoch
+from cfner.benchmark.speed_setup import Bench, seconds
+from cfner.corpus.sentence import Sentence
+from cfner.interop.export import export_model, open_for_prediction
+from cfner.model.prediction import tag
+from cfner.tagger import ContinualTagger
+
+# delta = 0 throughout: every defined-other token reads its matches
+CFNER: dict[str, Any] = {"method": "cfner", "parameters": {"delta_1": 0.0, "delta_m": 0.0}}
+FINETUNE: dict[str, Any] = {"method": "finetune"}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One line of the report. ``target`` None: only reported. ``sense``: how the target is meant."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    target: float | None = None
+    sense: Literal["<=", ">="] = "<="
+    note: str = ""
+
+    @property
+    def missed(self) -> bool:
+        if self.target is None:
+            return False
+        return self.value > self.target if self.sense == "<=" else self.value < self.target
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"missed": self.missed}
+
+
+def speed_report(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    """Measure one ratio after the other; ``said`` hears what is being measured."""
+    for part in (_epochs, _trainer, _steps, _prediction, _search, _memory):
+        yield from part(bench, repeat, said)
+
+
+def _ratio(turns: list[tuple[float, float]], name: str, target: float | None = None, **more: Any) -> Ratio:
+    values = [first / second for first, second in turns]
+    return Ratio(name, statistics.median(values), min(values), max(values), target, **more)
+
+
+def _epoch(bench: Bench, **settings: Any) -> float:
+    """The faster of two epochs: the first one also warms up."""
+    _, clock, learn = bench.learn(epochs=2, **settings)
+    learn()
+    return min(clock.epochs)
+
+
+def _epochs(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("epochs: cfner, cfner with exact matches, finetune")
+    bank, exact = [], []
+    for _ in range(repeat):
+        plain, causal = _epoch(bench, **FINETUNE), _epoch(bench, **CFNER)
+        bank.append((causal, plain))
+        exact.append((_epoch(bench, **CFNER, matches="exact"), causal))
+    yield _ratio(bank, "epoch: cfner / finetune", 1.10)
+    yield _ratio(exact, "epoch: cfner with exact matches / cfner")
+
+
+def _trainer(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("epochs: finetune, and the Hugging Face trainer's")
+    alike, defaults = [], []
+    for _ in range(repeat):
+        ours = _epoch(bench, **FINETUNE)
+        alike.append((ours, trainer_epoch(bench, alike=True, folder=bench.folder)))
+        defaults.append((ours, trainer_epoch(bench, alike=False, folder=bench.folder)))
+    yield _ratio(alike, "epoch: finetune / Trainer, alike", 1.0)
+    yield _ratio(defaults, "epoch: finetune / Trainer, both at their defaults", 0.6)
+
+
+def _steps(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("whole steps")
+    whole, types, growth = [], [], []
+    quarter = len(bench.sentences) // 4
+    for turn in range(repeat):
+        whole.append(_whole_step(bench, turn))
+        few, many = (_step(bench, old_types=old) for old in (2, 16))
+        types.append((many, few))
+        growth.append((_step(bench, old_types=4), _step(bench, old_types=4, sentences=quarter)))
+    yield _ratio(whole, "whole step / its epochs alone", 1.25)
+    yield _ratio(types, "step with 16 old types / with 2", 1.15)
+    yield _ratio(growth, "step with 4n sentences / with n", 4.2, note=f"n = {quarter}")
+
+
+def _whole_step(bench: Bench, turn: int) -> tuple[float, float]:
+    """(teacher, matching, epochs, selection, saving; the same epochs alone)"""
+    epochs = 3
+    tagger, _, learn = bench.learn(epochs=epochs, dev=True, **CFNER)
+    target = bench.folder / f"saved-{turn}"
+
+    def whole() -> None:
+        learn()
+        tagger.save(target)
+
+    took = seconds(whole)
+    _, clock, alone = bench.learn(epochs=epochs, **CFNER)
+    alone()
+    return took, sum(clock.epochs)
+
+
+def _step(bench: Bench, **changes: Any) -> float:
+    return seconds(bench.learn(epochs=2, **CFNER, **changes)[2])
+
+
+def _prediction(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("prediction: torch, ONNX with 8-bit weights, and the Hugging Face pipeline")
+    source = bench.teacher(4)
+    export_model(source, bench.folder / "hf", "hf", overwrite=True)
+    export_model(source, bench.folder / "onnx", "onnx", int8=True, overwrite=True)
+    stock = StockPipeline(bench.folder / "hf", batch_size=16)
+    ours = open_for_prediction(source)
+    small = open_for_prediction(bench.folder / "onnx")
+    sentences = list(bench.sentences)
+    texts = [_text(sentence) for sentence in sentences]
+    torch_turns, onnx_turns = [], []
+    for _ in range(repeat):
+        theirs = seconds(lambda: stock(texts))
+        torch_turns.append((theirs, seconds(lambda: tag(ours, sentences, batch_size=16))))
+        onnx_turns.append((theirs, seconds(lambda: tag(small, sentences, batch_size=16))))
+    yield _ratio(onnx_turns, "sentences/s: ONNX int8 / pipeline", 3.0, sense=">=")
+    yield _ratio(torch_turns, "sentences/s: torch / pipeline", 1.5, sense=">=")
+
+
+def _text(sentence: Sentence) -> str:
+    return sentence.text if sentence.text is not None else " ".join(sentence.words)
+
+
+def _search(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    if not has_faiss():
+        raise_note = "faiss is not installed (pip install faiss-cpu), so the search was not compared"
+        yield Ratio("search: here / faiss flat", float("inf"), 0.0, 0.0, 1.2, note=raise_note)
+        return
+    for tokens, target in ((10_000, None), (100_000, 1.2)):
+        said(f"neighbour search among {tokens:,} tokens")
+        turns = [search_seconds(tokens, 10_000) for _ in range(repeat)]
+        pairs = [(here, theirs) for here, theirs in turns if theirs is not None]
+        yield _ratio(pairs, f"search among {tokens:,} tokens: here / faiss flat", target)
+
+
+def _memory(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("peak memory of a step")
+    turns = [(_peak(bench, "cfner"), _peak(bench, "finetune")) for _ in range(min(repeat, 2))]
+    yield _ratio(turns, "peak memory of a step: cfner / finetune", 1.15)
+
+
+def _peak(bench: Bench, method: str) -> float:
+    """A process of its own for each: memory that was once taken is not given back."""
+    settings = CFNER if method == "cfner" else FINETUNE
+    source, sentences = bench.teacher(4), bench.folder / "sentences.jsonl"
+    if not sentences.exists():
+        from cfner.corpus.writers import write_sentences
+
+        write_sentences([s.only(bench.new) for s in bench.sentences], sentences, format="jsonl")
+    code = [sys.executable, "-m", "cfner.benchmark.speed", str(source), str(sentences), repr(settings)]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def _learn_and_tell_peak(source: str, sentences: Path, settings: dict[str, Any]) -> None:
+    import resource
+
+    from cfner.corpus.corpus import read_sentences
+    from cfner.stream.stream import Step
+
+    train, _ = read_sentences(sentences)
+    types = tuple(sorted({type_ for sentence in train for type_ in sentence.types}))
+    tagger = ContinualTagger.load(source, epochs=1, **settings)
+    tagger.learn(Step(types=types, train=train, known=tagger.types, index=1))
+    sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}\n")
+
+
+if __name__ == "__main__":
+    import ast
+
+    _learn_and_tell_peak(sys.argv[1], Path(sys.argv[2]), ast.literal_eval(sys.argv[3]))

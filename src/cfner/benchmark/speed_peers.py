@@ -1,0 +1,123 @@
+"""The others, doing the same work: the Hugging Face trainer and pipeline, and faiss."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cfner.benchmark.speed_setup import Bench, seconds
+from cfner.corpus.sentence import Sentence
+from cfner.model.encoders import load_pretrained, resolve
+from cfner.objective.matching import nearest_neighbours
+from cfner.stream.labels import LabelSpace
+
+IGNORED = -100  # the label of positions that a stock classifier does not learn
+
+
+def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
+    """Seconds of one epoch of the stock trainer, fine-tuning the same encoder on the same sentences.
+
+    ``alike``: grouped by length, the embedding table not trained, as here. Otherwise its defaults.
+    """
+    from transformers import (
+        AutoModelForTokenClassification,
+        DataCollatorForTokenClassification,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    labels = LabelSpace.start().grown(bench.new)
+    encoder = bench.settings["encoder"]
+    tokenizer = load_pretrained(encoder).tokenizer
+    rows = _encoded(bench.sentences, bench.new, labels, tokenizer, bench.settings["max_length"])
+    model = AutoModelForTokenClassification.from_pretrained(resolve(encoder), num_labels=len(labels))
+    if alike:
+        model.get_input_embeddings().requires_grad_(False)
+    took: list[float] = []
+
+    class Stopwatch(TrainerCallback):  # type: ignore[misc]
+        def on_epoch_begin(self, *_: Any, **__: Any) -> None:
+            self.started = time.perf_counter()
+
+        def on_epoch_end(self, *_: Any, **__: Any) -> None:
+            took.append(time.perf_counter() - self.started)
+
+    arguments = TrainingArguments(
+        output_dir=str(folder / "trainer"),
+        per_device_train_batch_size=bench.settings["batch_size"],
+        num_train_epochs=2,
+        learning_rate=1e-4,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+        **({"train_sampling_strategy": "group_by_length"} if alike else {}),
+    )
+    trainer = Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        data_collator=DataCollatorForTokenClassification(tokenizer),
+        callbacks=[Stopwatch()],
+    )
+    trainer.train()
+    return min(took)
+
+
+def _encoded(
+    sentences: Sequence[Sentence], types: Sequence[str], labels: LabelSpace, tokenizer: Any, limit: int
+) -> list[dict[str, Any]]:
+    """As a user of the trainer would prepare it: the first subword of a word carries its label."""
+    rows = []
+    for sentence in sentences:
+        encoded = tokenizer(list(sentence.words), is_split_into_words=True, truncation=True, max_length=limit)
+        ids, seen, gold = labels.encode(sentence.only(types)), set(), []
+        for word in encoded.word_ids():
+            gold.append(IGNORED if word is None or word in seen else ids[word])
+            seen.add(word)
+        rows.append({"input_ids": encoded["input_ids"], "labels": gold, "length": len(gold)})
+    return rows
+
+
+class StockPipeline:
+    """The stock pipeline on an exported model, in batches."""
+
+    def __init__(self, folder: Path, batch_size: int) -> None:
+        from transformers import pipeline
+
+        self.find = pipeline("token-classification", str(folder), aggregation_strategy="first", device="cpu")
+        self.batch_size = batch_size
+
+    def __call__(self, texts: Sequence[str]) -> None:
+        self.find(list(texts), batch_size=self.batch_size)
+
+
+def has_faiss() -> bool:
+    return importlib.util.find_spec("faiss") is not None
+
+
+def search_seconds(tokens: int, queries: int, width: int = 384, k: int = 3) -> tuple[float, float | None]:
+    """(here, faiss flat or None) for the k nearest of so many tokens, both exact, on random features."""
+    features = torch.nn.functional.normalize(torch.randn(tokens, width), dim=1)
+    wanted = torch.arange(queries)
+    here = seconds(lambda: nearest_neighbours(features, k, wanted))
+    if not has_faiss():
+        return here, None
+    import faiss  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    table = features.numpy()
+
+    def search() -> None:
+        index = faiss.IndexFlatIP(width)
+        index.add(table)
+        index.search(table[:queries], k + 1)  # itself is among them
+
+    return here, seconds(search)

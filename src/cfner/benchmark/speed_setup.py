@@ -1,0 +1,108 @@
+"""What the speed bench works on: one body of text, models that know some types of it, and a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence, Span
+from cfner.stream.stream import Step
+from cfner.tagger import ContinualTagger
+
+NEW_TYPES = 4
+
+
+class Clock:
+    """Progress that only looks at the time: how long each epoch took."""
+
+    def __init__(self) -> None:
+        self.epochs: list[float] = []
+        self._last = 0.0
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self._last = time.perf_counter()
+
+    def batch(self, loss: float, sentences: int) -> None: ...
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        now = time.perf_counter()
+        self.epochs.append(now - self._last)
+        self._last = now
+
+    def note(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Sentences with all their labels, the types that are to be new, and how models are made."""
+
+    sentences: tuple[Sentence, ...]
+    new: tuple[str, ...]
+    settings: dict[str, Any]
+    folder: Path
+
+    @classmethod
+    def of(cls, corpus: Corpus, folder: Path, **settings: Any) -> Bench:
+        """The rarest types are the old ones' company; the most frequent four are new."""
+        counts = corpus.mentions("train")
+        new = tuple(sorted(type_ for type_, _ in counts.most_common(NEW_TYPES)))
+        return cls(tuple(s for s in corpus.train if len(s)), new, settings, folder)
+
+    def teacher(self, old_types: int) -> Path:
+        """A model that knows so many other types, trained for one epoch; made once."""
+        target = self.folder / f"teacher-{old_types}"
+        if not target.exists():
+            sentences = relabelled(self.sentences, self.new, old_types)
+            types = tuple(sorted({span.type for s in sentences for span in s.spans}))
+            tagger = ContinualTagger.from_pretrained(method="finetune", **self.settings, epochs=1)
+            tagger.learn(Step(types=types, train=tuple(sentences)))
+            tagger.save(target)
+        return target
+
+    def step(self, known: Sequence[str], sentences: int | None = None, dev: bool = False) -> Step:
+        train = [sentence.only(self.new) for sentence in self.sentences[:sentences]]
+        held = train[: len(train) // 5] if dev else []
+        return Step(
+            types=self.new,
+            train=tuple(train),
+            dev=tuple(held),
+            known=tuple(known),
+            index=1,
+        )
+
+    def learn(
+        self, *, old_types: int = 4, sentences: int | None = None, dev: bool = False, **settings: Any
+    ) -> tuple[ContinualTagger, Clock, Callable[[], Any]]:
+        """A model ready to learn the new types: calling the last of the three does it."""
+        tagger = ContinualTagger.load(self.teacher(old_types), **settings)
+        step = self.step(tagger.types, sentences, dev)
+        clock = Clock()
+        return tagger, clock, lambda: tagger.learn(step, clock)
+
+
+def relabelled(sentences: Sequence[Sentence], new: Sequence[str], wanted: int) -> list[Sentence]:
+    """Old labels for a teacher, ``wanted`` types of them: real types first, then each split in several."""
+    present = sorted({span.type for s in sentences for span in s.spans if span.type not in new})
+    parts = -(-wanted // len(present))  # how many types each real one is split into
+    chosen = [f"{type_}.{part}" for part in range(parts) for type_ in present][:wanted]
+    result = []
+    for index, sentence in enumerate(sentences):
+        spans = []
+        for span in sentence.spans:
+            name = f"{span.type}.{index % parts}"
+            if name in chosen:
+                spans.append(Span(span.start, span.end, name))
+        result.append(replace(sentence, spans=tuple(spans)))
+    return result
