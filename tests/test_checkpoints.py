@@ -11,7 +11,7 @@ import torch
 
 from cfner.batches.loader import inference_batches
 from cfner.corpus.corpus import Corpus
-from cfner.errors import EncoderError, ModelError
+from cfner.errors import ModelError
 from cfner.interop.models import open_model
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
@@ -100,7 +100,7 @@ def test_a_step_of_a_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_pickled_weights_are_not_opened(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(EncoderError, match="safetensors"):
+    with pytest.raises(ModelError, match="safetensors"):
         open_model(folder)
 
 

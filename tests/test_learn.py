@@ -167,6 +167,21 @@ def test_more_data_for_a_known_type(one_step: Path, files: dict[str, str], tmp_p
     assert ContinualTagger.load(tmp_path / "m2").types == ContinualTagger.load(one_step).types
 
 
+def test_more_data_for_all_types_is_plain_learning(
+    one_step: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    """Nothing is hidden in O then, so O words must be learned as O."""
+    path = tmp_path / "all.conll"
+    write_sentences([s.only(("animal", "city")) for s in tiny_corpus.train], path, format="conll")
+    learned = learn(one_step, str(path), out=tmp_path / "m2", settings={"epochs": 5})
+    assert learned.plan.more == ("animal", "city")
+    assert set(learned.epochs[0]) >= {"cross_entropy"}
+    counts = ContinualTagger.load(tmp_path / "m2").evaluate(
+        [s.only(("animal", "city")) for s in tiny_corpus.test]
+    )
+    assert counts.micro.precision > 50
+
+
 def test_types_narrow_what_is_learned(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     learned = learn(one_step, files["new"], out=tmp_path / "m2", types=["dish"], settings=FAST)
     assert learned.plan.current == ("dish",) and learned.plan.ignored == ("person",)
@@ -200,6 +215,9 @@ def test_the_papers_rule_looks_at_new_types_alone(
         ({"out": "m2", "preset": "papre"}, "no preset"),
         ({"out": "m2", "replay": "new"}, "none of the old types"),
         ({"out": "m2", "settings": {"epochs": 0}}, "epochs"),
+        ({"out": "m2", "settings": {"max_length": 32}}, "the model's own"),
+        ({"out": "m2", "guard_data": "new"}, "none of the model's types"),
+        ({"out": "m2", "max_forgetting": float("nan")}, "cannot be nan"),
     ],
 )
 def test_mistakes_are_told_before_training(
@@ -209,12 +227,69 @@ def test_mistakes_are_told_before_training(
     given = dict(arguments)
     if "out" in given:
         given["out"] = tmp_path / given["out"]
-    if "replay" in given:
-        given["replay"] = files[given["replay"]]
+    for name in {"replay", "guard_data"} & given.keys():
+        given[name] = files[given[name]]
     before = bytes_of(one_step)
     with pytest.raises(CfnerError, match=message):
         learn(one_step, files["new"], **given)
     assert bytes_of(one_step) == before and not list(tmp_path.glob("m2*"))
+
+
+def test_types_that_no_data_mentions_have_no_score(
+    one_step: Path, tiny_corpus: Corpus, files: dict[str, str], tmp_path: Path
+) -> None:
+    only_city = tmp_path / "city.conll"
+    write_sentences([s.only(["city"]) for s in tiny_corpus.test], only_city, format="conll")
+    learned = learn(
+        one_step, files["new"], out=tmp_path / "m2", guard_data=only_city, max_forgetting=100, settings=FAST
+    )
+    assert set(learned.scores.types) == {"city", *NEW}
+    assert learned.guard is not None and learned.guard.absent == ("animal",)
+    assert history(tmp_path / "m2")[-1].micro_f1 is None  # a mean over some of the types would mislead
+
+
+def test_a_model_that_changed_meanwhile_does_not_lose_the_step(
+    one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cfner.practice.history import rename
+
+    class Renames(Interrupts):
+        def end(self) -> None:
+            rename(one_step, "city", "place")
+
+    with pytest.raises(ModelError, match=r"kept aside in .*refused"):
+        learn(one_step, files["new"], in_place=True, settings=FAST, progress=Renames(99))
+    assert [step.name for step in history(one_step)][-1] == "rename city -> place"
+    assert set(verify(one_step.with_name("model.refused"))[-1].all_types) == {"animal", "city", *NEW}
+
+
+def test_the_folder_one_is_in_is_a_model_too(
+    one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(one_step)
+    assert learn(".", files["new"], in_place=True, settings=FAST).step == 2
+
+
+def test_what_another_learn_left_is_not_removed(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    from cfner.practice.history import rename
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
+    rename(one_step, "city", "place")
+    with pytest.raises(ModelError, match="left this folder"):
+        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
+    assert (tmp_path / "m2.unfinished").is_dir()
+
+
+@pytest.mark.parametrize("method", ["lucir", "podnet", "lucir+cf"])
+def test_methods_of_directions_need_the_cosine_head(
+    method: str, files: dict[str, str], tmp_path: Path
+) -> None:
+    checkpoint = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
+    with pytest.raises(ConfigError, match="cosine head"):
+        learn(checkpoint, files["new"], out=tmp_path / "m2", settings={"method": method})
 
 
 def test_in_place_on_a_checkpoint_is_refused(files: dict[str, str], tmp_path: Path) -> None:

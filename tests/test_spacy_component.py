@@ -114,6 +114,8 @@ def test_a_saved_pipeline_brings_its_model(two_steps: Path, tmp_path: Path) -> N
     again = spacy.load(tmp_path / "saved")
     assert triples(again(TEXT)) == wanted
     assert again.get_pipe("cfner").labels == ("animal", "city")
+    spacy.load(tmp_path / "saved").to_disk(tmp_path / "saved")  # over itself, before it was ever used
+    assert triples(spacy.load(tmp_path / "saved")(TEXT)) == wanted
     again.to_disk(tmp_path / "saved-again")
     assert triples(spacy.load(tmp_path / "saved-again")(TEXT)) == wanted
 

@@ -53,6 +53,7 @@ class ContinualTagger:
         self.method = create(config.method, config.parameters, config.without)
         self.record: StepRecord | None = None
         self.scores: Scores | None = None
+        self.scored_on: str | None = None  # in words, where it is not simply test data
         self.prepared: PreparedStep | None = None  # the last step learned here, to look into
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
@@ -91,8 +92,8 @@ class ContinualTagger:
         if is_model_folder(source):
             return cls.load(source, step, **settings)
         model = open_model(source, step)
-        tagger = cls(model, TrainingConfig.build({**settings, "encoder": str(source)}))
-        tagger.record = StepRecord.of_import(model.labels, str(source), tagger.config)
+        tagger = cls(model, TrainingConfig.build({**settings, "encoder": model.encoder}))
+        tagger.record = StepRecord.of_import(model.labels, model.encoder, tagger.config)
         return tagger
 
     @property
@@ -104,6 +105,11 @@ class ContinualTagger:
     def saved_step(self) -> StoredStep | None:
         """The step as it is on disk; None while it is not saved."""
         return self._saved
+
+    @property
+    def parent(self) -> str | None:
+        """The hash of the step that the last one was learned from."""
+        return self._parent
 
     @property
     def accelerator(self) -> Accelerator:
@@ -127,7 +133,8 @@ class ContinualTagger:
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         checkpoint = self._checkpoint(step, unfinished) if unfinished is not None else None
-        labels = self.model.labels.grown(step.types)
+        replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
+        labels = self.model.labels.grown((*step.types, *replayed))
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
         state = self._train(step, labels, progress or Silent(), checkpoint)
         self._half_learned = False
@@ -246,12 +253,27 @@ class ContinualTagger:
             write_model(path, self.model)
             write_json(path / "step.json", record.to_json(self._parent))
             if self.scores is not None:
-                write_json(path / "scores.json", self.scores.to_json())
+                on = {} if self.scored_on is None else {"scored_on": self.scored_on}
+                write_json(path / "scores.json", self.scores.to_json() | on)
             for name, value in (extras or {}).items():
                 write_json(path / name, value)
 
         self._saved = target.add(write)
         return self._saved
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool | None = None, token: str | None = None, **more: Any
+    ) -> str:
+        """Upload it as a stock token classifier with a model card; the address of the commit.
+
+        What is recorded of a saved model is told in the card, so save it first.
+        """
+        self._refuse_half_learned()
+        from cfner.interop.hub import push_to_hub
+
+        source = self.model if self._saved is None else self._saved.folder.parent.parent
+        step = None if self._saved is None else int(self._saved.name)
+        return push_to_hub(source, repo_id, step=step, private=private, token=token, **more)
 
     def _refuse_half_learned(self) -> None:
         if self._half_learned:
@@ -286,7 +308,7 @@ class ContinualTagger:
     def _remember(self, step: Step, labels: LabelSpace, state: TrainingState) -> None:
         self.model = replace(self.model, labels=labels)
         self._parent = self._saved.hash if self._saved is not None else self._parent
-        self._saved, self.scores = None, None
+        self._saved, self.scores, self.scored_on = None, None, None
         self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
 
 

@@ -18,12 +18,19 @@ def evaluate(
     ] = None,
     format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
     tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    all_types: Annotated[
+        bool,
+        typer.Option(
+            "--all-types", help="Score types that the data does not label, too: all their finds are wrong."
+        ),
+    ] = False,
     batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Entity-level precision, recall and F1 per type, and the two confusions.
 
-    Labels of types that the model has not learned are set aside, and counted.
+    Labels of types that the model has not learned are set aside, and counted. So are finds of types that
+    the data does not label anywhere: nobody could tell whether they are right.
     """
     from cfner.cli.show import console, plain, print_json, scores_table
     from cfner.corpus.corpus import Corpus
@@ -42,12 +49,21 @@ def evaluate(
         tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size)
     unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
     aside = sum(span.type in unknown for s in sentences for span in s.spans)
-    scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences])
+    labelled = {type_ for s in sentences for type_ in s.types}
+    unlabelled = [] if all_types else [type_ for type_ in tagger.types if type_ not in labelled]
+    scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences]).without(unlabelled)
     if json:
-        print_json({**scores.to_json(), "unknown_types": unknown, "mentions_set_aside": aside})
+        print_json(
+            {
+                **scores.to_json(),
+                "unknown_types": unknown,
+                "mentions_set_aside": aside,
+                "unlabelled_types": unlabelled,
+            }
+        )
         return
     screen = console()
-    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}"))
+    screen.print(scores_table(scores, plain(f"{len(sentences)} sentences of {corpus.name}")))
     found = scores.confusions
     if found is not None and found.old_to_other is not None:
         screen.print(f"Words of old types taken for O: {found.old_to_other:.1f} %")
@@ -55,3 +71,5 @@ def evaluate(
         screen.print(f"Words of O or old types taken for the newest types: {found.to_new:.2f} %")
     if unknown:
         screen.print(plain(f"Set aside, {aside} mentions of types not learned: {', '.join(unknown)}"))
+    if unlabelled:
+        screen.print(plain(f"Set aside, types that this data does not label: {', '.join(unlabelled)}"))

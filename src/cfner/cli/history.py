@@ -30,7 +30,7 @@ def history(
         return
     from rich.table import Table
 
-    table = Table(title=f"{len(steps)} steps of {plain(str(model)).plain}", title_justify="left")
+    table = Table(title=plain(f"{len(steps)} steps of {model}"), title_justify="left")
     for name in ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "saved"):
         table.add_column(name)
     for step in steps:

@@ -70,6 +70,7 @@ def learn(
     preset: Annotated[
         str | None, Flag(help="'paper': the paper's settings, its choice of the epoch among them.")
     ] = None,
+    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
     set_: Annotated[
         list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")
     ] = None,
@@ -89,6 +90,7 @@ def learn(
     """
     from cfner.cli.show import print_json, training_progress
     from cfner.practice.learn import learn as learn_types
+    from cfner.training.config import read_settings
 
     flags = {
         "method": method,
@@ -105,7 +107,7 @@ def learn(
         data,
         out=out,
         in_place=in_place,
-        types=[part.strip() for part in types.split(",")] if types is not None else None,
+        types=[part.strip() for part in types.split(",") if part.strip()] if types is not None else None,
         old_labels=old_labels,
         replay=replay,
         guard_data=guard,
@@ -113,19 +115,19 @@ def learn(
         accept_forgetting=accept_forgetting or (),
         unlabelled=unlabelled or (),
         preset=preset,
-        settings=given_settings(flags, {}, set_ or []),
+        settings={**(read_settings(config) if config else {}), **given_settings(flags, {}, set_ or [])},
         reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
         progress=training_progress(),
     )
     if json:
         print_json(learned.to_json())
     else:
-        _tell(learned, model)
+        _tell(learned)
     if not learned.accepted:
         raise typer.Exit(REFUSED)
 
 
-def _tell(learned: Learned, model: str) -> None:
+def _tell(learned: Learned) -> None:
     from cfner.cli.show import console, plain, scores_table
 
     screen = console()
@@ -152,7 +154,8 @@ def _tell(learned: Learned, model: str) -> None:
         _tell_agreement(screen, report)
     if learned.accepted:
         screen.print(plain(f"The new model is step {learned.step} of {learned.folder}."))
-        screen.print(plain(f"Look at what changed: cfner diff {model} {learned.folder} TEXT"))
+        old = f"{learned.folder}@{learned.parent}"
+        screen.print(plain(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT"))
     else:
         forgotten = ", ".join(learned.guard.forgotten) if learned.guard else ""
         screen.print(
@@ -186,6 +189,10 @@ def _tell_guard(screen: Console, report: GuardReport) -> None:
     if report.absent:
         screen.print(
             plain(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
+        )
+    if report.unknown:
+        screen.print(
+            plain(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
         )
 
 

@@ -82,10 +82,13 @@ def main() -> None:
     except CfnerError as error:
         if os.environ.get("CFNER_DEBUG"):
             raise
-        typer.secho(f"Error: {error}", fg=typer.colors.RED, err=True)
+        from cfner.cli.show import plain
+
+        # what is told may contain words and labels from files
+        typer.secho(f"Error: {plain(str(error)).plain}", fg=typer.colors.RED, err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        typer.echo("Stopped. A run that was being saved can be continued with --resume.", err=True)
+        typer.echo("Stopped. 'cfner learn' goes on if called again, 'cfner train' with --resume.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -40,7 +40,7 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
-def scores_table(scores: Scores, title: str) -> Table:
+def scores_table(scores: Scores, title: str | Text) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")

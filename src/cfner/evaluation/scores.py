@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -96,6 +96,14 @@ class Scores:
         types out, which would make the mean of one step stand for other types than that of the next.)
         """
         return sum(self.counts[type_].f1 for type_ in self.types) / len(self.types) if self.types else 0.0
+
+    def without(self, types: Collection[str]) -> Self:
+        """The same scores with some types set aside, their predictions included."""
+        return replace(
+            self,
+            types=tuple(type_ for type_ in self.types if type_ not in types),
+            counts={type_: counts for type_, counts in self.counts.items() if type_ not in types},
+        )
 
     @property
     def f1_of(self) -> dict[str, float]:

@@ -65,7 +65,12 @@ def whole_folder(folder: Path, refuse: Callable[[Path], None]) -> Iterator[Path]
         aside = partial.with_name(partial.name + "-replaced")
         if folder.exists():
             folder.rename(aside)
-        partial.rename(folder)
+        try:
+            partial.rename(folder)
+        except OSError:
+            if aside.exists():
+                aside.rename(folder)  # what was there before goes back
+            raise
         shutil.rmtree(aside, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

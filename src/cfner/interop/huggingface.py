@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from cfner.corpus.tags import Scheme
-from cfner.errors import ModelError, StreamError
+from cfner.errors import EncoderError, ModelError, StreamError
 from cfner.model.encoders import load_pretrained, strip_classifier, usable_length
 from cfner.model.head import LinearHead
 from cfner.model.network import Network
@@ -18,7 +20,14 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
 
     Labels keep their numbers and their scheme, which is read off their names unless given.
     """
-    found = load_pretrained(source)
+    try:
+        found = load_pretrained(source)
+    except EncoderError as error:
+        raise ModelError(
+            error.what.replace("The encoder", "The model"),
+            where=error.where,
+            remedy="Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name.",
+        ) from error
     if missing := sorted(key for key in found.missing if "classifier" in key or "score" in key):
         raise ModelError(
             f"The checkpoint has no token-classification head (its weights lack {missing[0]}): "
@@ -48,4 +57,6 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     network = Network(found.body, head)
     network.eval()
     limit = usable_length(found.body, found.tokenizer, None)
-    return LoadedModel(network, found.tokenizer, labels, limit, source, None)
+    # a folder by its whole path: a relative one would look like a name on the hub
+    origin = str(Path(source).resolve()) if Path(source).is_dir() else source
+    return LoadedModel(network, found.tokenizer, labels, limit, origin, None)

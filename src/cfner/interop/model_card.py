@@ -15,6 +15,8 @@ from cfner.interop.usage import usage
 from cfner.model.saving import LoadedModel
 from cfner.model.store import ModelFolder, StoredStep
 
+_OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
+
 
 @dataclass(frozen=True)
 class StepFacts:
@@ -40,6 +42,7 @@ class ModelFacts:
     name: str
     steps: tuple[StepFacts, ...] = ()
     scores: Scores | None = None
+    scored_on: str = "the test data of its last step"
 
     @classmethod
     def unknown(cls, name: str) -> ModelFacts:
@@ -59,8 +62,13 @@ class ModelFacts:
             chain.append(StepFacts(int(following.name), following.hash, facts))
             following = by_hash.get(facts.get("parent") or "")
         scored = (last.folder / "scores.json").is_file()
-        scores = Scores.from_json(last.read_json("scores.json")) if scored else None
-        return cls(Path(folder).resolve().name, tuple(reversed(chain)), scores)
+        written = last.read_json("scores.json") if scored else {}
+        return cls(
+            Path(folder).resolve().name,
+            tuple(reversed(chain)),
+            Scores.from_json(written) if scored else None,
+            str(written.get("scored_on", cls.scored_on)),
+        )
 
 
 def model_card(
@@ -76,7 +84,7 @@ def model_card(
         "## How to use it\n",
         usage(model, report),
         "## Scores\n",
-        _scores(facts.scores),
+        _scores(facts.scores, facts.scored_on),
         "## Where it comes from\n",
         _lineage(facts),
         "## Intended use and limits\n",
@@ -100,7 +108,7 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, l
             task_type="token-classification",
             task_name="Named entity recognition",
             dataset_type="unspecified",
-            dataset_name="test data of the last step",
+            dataset_name=facts.scored_on,
             metric_type="f1",
             metric_name=name,
             metric_value=round(value / 100, 4),
@@ -130,7 +138,7 @@ def _figures(scores: Scores | None) -> Iterator[tuple[str, float]]:
         yield "F1 (macro over types)", scores.macro_f1
 
 
-def _scores(scores: Scores | None) -> str:
+def _scores(scores: Scores | None, scored_on: str) -> str:
     if scores is None:
         return "No scores were recorded for this step.\n"
     rows = [
@@ -144,7 +152,7 @@ def _scores(scores: Scores | None) -> str:
     rows.append(["all (macro)", "", "", f"{scores.macro_f1:.1f}", ""])
     return (
         "Entity level, in percent: a mention counts if its words and its type are right. Measured with the "
-        "original model on the test data of its last step.\n\n"
+        f"original model; {escaped(scored_on)}.\n\n"
         + table(["type", "precision", "recall", "F1", "mentions"], rows)
     )
 
@@ -201,12 +209,19 @@ def _reproduction(facts: ModelFacts) -> str:
     ]
     before: Any = None
     for step in facts.steps:
+        if step.facts.get("kind", "learn") != "learn":
+            continue
         settings = {key: _public(value) for key, value in dict(step.facts.get("config") or {}).items()}
-        record = {"settings": settings, "versions": step.facts.get("versions") or {}}
+        if step.facts.get("parent"):  # what the model is, is not a setting of learning
+            settings = {key: value for key, value in settings.items() if key not in _OF_THE_MODEL}
+        versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
         # JSON has no line that begins with backquotes, so nothing in it can end the block
-        block = f"```json\n{json.dumps(record, ensure_ascii=False, indent=1)}\n```\n"
-        parts.append(f"Step {step.number}:\n\n" + ("As the step before.\n" if record == before else block))
-        before = record
+        block = f"```json\n{json.dumps(settings, ensure_ascii=False, indent=1)}\n```\n"
+        same = settings == before
+        parts.append(
+            f"Step {step.number} ({escaped(versions)}):\n\n" + ("As the step before.\n" if same else block)
+        )
+        before = settings
     return "\n".join(parts)
 
 

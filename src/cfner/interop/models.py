@@ -12,7 +12,8 @@ from cfner.model.store import CURRENT, ModelFolder
 
 def is_model_folder(source: str | Path) -> bool:
     """Whether this is a folder of steps, as opposed to somebody's checkpoint."""
-    return (Path(source) / CURRENT).exists() or (Path(source) / "steps").is_dir()
+    path = Path(source)
+    return (path / CURRENT).exists() or (not (path / "config.json").exists() and (path / "steps").is_dir())
 
 
 def open_model(source: str | Path, step: int | None = None) -> LoadedModel:

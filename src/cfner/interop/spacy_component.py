@@ -8,6 +8,7 @@ model is read at its first use. ``nlp.to_disk`` stores a copy of it, so that a s
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,13 +107,16 @@ class CfnerComponent:
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Store a copy of the model: weights, tokenizer and labels of the one step in use."""
         target = Path(path)
-        shutil.rmtree(target / _COPY, ignore_errors=True)
+        model = self.loaded()  # before anything is replaced: it may be read from there
         target.mkdir(parents=True, exist_ok=True)
-        model = self.loaded()
-        if isinstance(model, LoadedModel):
-            ModelFolder(target / _COPY).add(lambda folder: write_model(folder, model))
-        else:
-            shutil.copytree(str(self.source), target / _COPY)
+        with tempfile.TemporaryDirectory(prefix=".cfner-", dir=target) as temporary:
+            fresh = Path(temporary) / _COPY
+            if isinstance(model, LoadedModel):
+                ModelFolder(fresh).add(lambda folder: write_model(folder, model))
+            else:
+                shutil.copytree(str(self.source), fresh)
+            shutil.rmtree(target / _COPY, ignore_errors=True)
+            fresh.rename(target / _COPY)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> CfnerComponent:
         """Use the stored copy from now on, wherever the original was."""

@@ -122,7 +122,14 @@ class ModelFolder:
                 _flush(file)
             _flush(partial)
             partial.chmod(0o755)
-            partial.rename(self.steps_path / name)
+            while True:
+                try:
+                    partial.rename(self.steps_path / name)
+                    break
+                except OSError:
+                    if not (self.steps_path / name).exists():
+                        raise
+                    name = step_name(int(name) + 1)  # somebody else added a step in this moment
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

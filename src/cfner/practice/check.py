@@ -110,7 +110,7 @@ def _with_model(
         findings.append(Finding("error", "refused", error.what, error.where, error.remedy))
         return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
     held_out = fresh.dev if not corpus.dev else ()
-    refused = [*label_findings(model, plan.current), *method_findings(tagger.method)]
+    refused = [*label_findings(model, plan.current), *method_findings(tagger.method, model.network.head.kind)]
     device = tagger.accelerator.device
     model.network.to(device)
     text = encoded(model, fresh.train)

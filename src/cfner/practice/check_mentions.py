@@ -87,7 +87,7 @@ def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             "no O",
             f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
             "(parts of speech, say), and a model would learn to label everything.",
-            remedy="Check with --tag-column and --scheme that the right labels are read.",
+            remedy="Check with --tag-column that the right column is read.",
         )
     elif len(sentences) >= 100 and all(sentence.spans for sentence in sentences):
         yield Finding(

@@ -12,7 +12,7 @@ from cfner.methods.registry import Method
 from cfner.model.prediction import tag
 from cfner.model.saving import LoadedModel
 from cfner.practice.check_findings import Finding, ModelFacts, counted, some
-from cfner.practice.plan import StepPlan
+from cfner.practice.plan import StepPlan, refuse_method
 
 _SAME = 0.8  # share of a type's mentions that one old type covers, from which they are probably the same
 _CONFLICT = 0.2
@@ -27,14 +27,11 @@ def label_findings(model: LoadedModel, current: Sequence[str]) -> Iterator[Findi
         yield Finding("error", "impossible type", error.what, error.where, error.remedy)
 
 
-def method_findings(method: Method) -> Iterator[Finding]:
-    if method.starts_afresh:
-        yield Finding(
-            "error",
-            "method",
-            f"The method '{method.variant}' needs all old data, which is not there.",
-            remedy="Choose one that keeps old types without their data, such as cfner: see 'cfner methods'.",
-        )
+def method_findings(method: Method, head: str) -> Iterator[Finding]:
+    try:
+        refuse_method(method, head)
+    except CfnerError as error:
+        yield Finding("error", "method", error.what, error.where, error.remedy)
 
 
 def encoded(model: LoadedModel, sentences: Sequence[Sentence]) -> EncodedText:

@@ -73,7 +73,10 @@ def two_models(
 
 
 def _step_before(source: str, step: int) -> int:
-    earlier = [int(name) for name in ModelFolder(source).names() if int(name) < step]
+    """The step that this one came from: after a rollback that is not the one with the number before."""
+    folder = ModelFolder(source)
+    parent = folder.step(step).read_json("step.json").get("parent")
+    earlier = [int(name) for name in folder.names() if folder.step(name).hash == parent]
     if not earlier:
         raise ConfigError(
             f"There is no step before step {step}.", where=source, remedy="Name two steps: --step, --step2."

@@ -53,6 +53,7 @@ class GuardReport:
     sentences: int
     max_forgetting: float
     absent: tuple[str, ...]  # old types that the guard data does not mention: nothing can be said
+    unknown: tuple[str, ...]  # types of the guard data that the old model does not know: set aside
     kind: str = "f1"
 
     @property
@@ -75,6 +76,7 @@ class GuardReport:
                 for report in self.types
             ],
             "absent": list(self.absent),
+            "unknown": list(self.unknown),
         }
 
 
@@ -110,7 +112,8 @@ def guard(
             )
         )
     absent = tuple(t for t, count in zip(old_types, mentions, strict=True) if not count)
-    return GuardReport(tuple(reports), len(sentences), max_forgetting, absent)
+    unknown = tuple(sorted({type_ for s in sentences for type_ in s.types} - set(old_types)))
+    return GuardReport(tuple(reports), len(sentences), max_forgetting, absent, unknown)
 
 
 def _verdict(loss: Interval, mentions: int, limit: float, accepted: bool) -> Verdict:

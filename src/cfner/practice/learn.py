@@ -21,13 +21,14 @@ from cfner.practice.new_data import (
     labelled_sentences,
     replayed_sentences,
 )
-from cfner.practice.plan import StepPlan, plan_step
+from cfner.practice.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.workplace import Workplace
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS
 from cfner.training.progress import Progress
 
+_OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
 Spans = list[tuple[Span, ...]]
 
 
@@ -39,6 +40,7 @@ class Learned:
     accepted: bool
     plan: StepPlan
     step: int
+    parent: int  # the step that it was learned from
     best_epoch: int
     epochs: tuple[dict[str, float], ...]
     scores: Scores  # of the types that there was data to score
@@ -51,6 +53,7 @@ class Learned:
             "folder": str(self.folder),
             "accepted": self.accepted,
             "step": self.step,
+            "parent": self.parent,
             "new_types": list(self.plan.new),
             "more_data_for": list(self.plan.more),
             "ignored_types": list(self.plan.ignored),
@@ -87,12 +90,14 @@ def learn(
     kept aside instead. ``settings`` are those of TrainingConfig, ``reading`` those of Corpus.read.
     """
     place = Workplace.choose(model, out, in_place)
+    _refuse_limit(max_forgetting)
     fresh = NewData.read(data, **(reading or {}))
-    guarded = labelled_sentences(guard_data) if guard_data is not None else None
-
     wanted = _settings(preset, settings)
     tagger = ContinualTagger.open(model, **wanted)
-    _refuse_methods_with_old_data(tagger)
+    refuse_method(tagger.method, tagger.model.network.head.kind)
+    guarded = None
+    if guard_data is not None:
+        guarded = labelled_sentences(guard_data, tagger.types)
     plan = plan_step(fresh.types, tagger.types, types, old_labels)
     fresh = fresh.only(plan.current)
     known = tuple(t for t in tagger.types if t not in plan.current)
@@ -108,12 +113,14 @@ def learn(
     judge = _Judge(tagger, known, guarded, compared_texts(fresh, unlabelled))
     judge.check_accepted(accept_forgetting)
     if guarded is not None and tagger.saved_step is None:  # a checkpoint, about to become the first step
-        tagger.scores = score(*_gold_and_found(tagger, guarded, tagger.types), tagger.types)
+        tagger.scores, tagger.scored_on = _score_on(tagger, guarded, tagger.types), "the guard's sentences"
     tagger = place.start(tagger, wanted)
+    parent = _number(tagger)
     state = tagger.learn(step, progress, unfinished=place.unfinished)
     report = judge.guard(tagger, max_forgetting, accept_forgetting)
     agreements = judge.agreements(tagger)
     tagger.scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
+    tagger.scored_on = scored_on
     accepted = report is None or not report.refused
     told = {
         "scored_on": scored_on,
@@ -127,6 +134,7 @@ def learn(
         accepted=accepted,
         plan=plan,
         step=_number(tagger),
+        parent=parent,
         best_epoch=state.best_epoch,
         epochs=tuple(state.history),
         scores=tagger.scores,
@@ -180,21 +188,26 @@ class _Judge:
         )
 
 
-def _refuse_methods_with_old_data(tagger: ContinualTagger) -> None:
-    if tagger.method.starts_afresh:
+def _refuse_limit(max_forgetting: float) -> None:
+    if not 0 <= max_forgetting <= 100:  # not a number is neither
         raise ConfigError(
-            f"The method '{tagger.config.method}' needs all old data, which is not there.",
-            remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
+            f"--max-forgetting cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
         )
 
 
 def _settings(preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The preset's settings under the user's. The encoder is the model's own, whatever a preset says."""
-    merged = {"select_on": "new+old", **(PRESETS.get(preset, {}) if preset else {}), **(settings or {})}
+    """The preset's settings under the user's; what the model is stays as it is, whatever a preset says."""
     if preset is not None and preset not in PRESETS:
         raise ConfigError(f"There is no preset '{preset}'.", remedy=f"Known: {', '.join(PRESETS)}.")
-    merged.pop("encoder", None)
-    return merged
+    for name in settings or {}:
+        if name in _OF_THE_MODEL:
+            raise ConfigError(
+                f"The setting '{name}' is the model's own, and learning does not change it.",
+                remedy="Leave it out.",
+            )
+    chosen = PRESETS[preset] if preset is not None else {}
+    usual = {name: value for name, value in chosen.items() if name not in _OF_THE_MODEL}
+    return {"select_on": "new+old", **usual, **(settings or {})}
 
 
 def _number(tagger: ContinualTagger) -> int:
@@ -215,6 +228,13 @@ def _gold_and_found(
     return [sentence.only(types).spans for sentence in sentences], found
 
 
+def _score_on(tagger: ContinualTagger, sentences: Sequence[Sentence], types: Collection[str]) -> Scores:
+    """Scores of those of ``types`` that the sentences mention: of the others they say nothing."""
+    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
+    scored = [type_ for type_ in types if type_ in mentioned]
+    return score(*_gold_and_found(tagger, sentences, scored), scored)
+
+
 def _scores(
     tagger: ContinualTagger,
     fresh: NewData,
@@ -226,11 +246,11 @@ def _scores(
     counts: dict[str, Counts] = {}
     said = []
     if guarded is not None and known:
-        counts |= score(*_gold_and_found(tagger, guarded, known), known).counts
+        counts |= _score_on(tagger, guarded, known).counts
         said.append("old types on the guard's sentences")
     sentences, which = (fresh.test, "test") if fresh.test else (fresh.dev, "held-out")
     if sentences:
-        counts |= score(*_gold_and_found(tagger, sentences, current), current).counts
+        counts |= _score_on(tagger, sentences, current).counts
         chosen = "" if fresh.test else " (which also chose the epoch)"
         said.append(f"the step's types on the {which} sentences of the new data{chosen}")
     return Scores(tuple(counts), counts), "; ".join(said) or "nothing"

@@ -39,8 +39,7 @@ class NewData:
             raise CorpusError("There are no training sentences.", where=path, remedy="Give a train file.")
         train, dev = corpus.train, corpus.dev
         if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
-            parts = Corpus(corpus.name, train).split(dev=dev_share, test=0)
-            train, dev = parts.train, parts.dev
+            train, dev = _held_out(train, dev_share)
         return cls(corpus.name, train, dev, corpus.test)
 
     @property
@@ -52,8 +51,27 @@ class NewData:
         return NewData(self.name, *parts)
 
 
-def labelled_sentences(path: str | Path) -> tuple[Sentence, ...]:
-    """Labelled sentences: a file, or the test split of a folder."""
+def _held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+    """(train, dev): so many sentences, chosen by their words' hashes; equal sentences stay together."""
+    wanted = set(sorted({s.key for s in train})[: max(1, round(share * len(train)))])
+    return tuple(s for s in train if s.key not in wanted), tuple(s for s in train if s.key in wanted)
+
+
+def labelled_sentences(path: str | Path, types: Collection[str]) -> tuple[Sentence, ...]:
+    """Sentences to judge ``types`` by: a labelled file, or the test split of a folder."""
+    sentences = _labelled(path)
+    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
+    if not mentioned & set(types):
+        raise CorpusError(
+            f"The guard's sentences mention none of the model's types, but "
+            f"{', '.join(sorted(mentioned)) or 'no type at all'}.",
+            where=str(path),
+            remedy=f"Give sentences labelled with old types: {', '.join(types)}.",
+        )
+    return sentences
+
+
+def _labelled(path: str | Path) -> tuple[Sentence, ...]:
     if Path(path).is_dir():
         sentences = Corpus.read(path).test
         if not sentences:
@@ -85,7 +103,9 @@ def compared_texts(fresh: NewData, unlabelled: Sequence[str | Path]) -> dict[str
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise CorpusError(f"The text cannot be read: {error}.", where=str(path)) from error
+            raise CorpusError(
+                f"The text cannot be read: {error}.", where=str(path), remedy="Give a file of UTF-8 text."
+            ) from error
         read = tuple(sentence_from_characters(line, [])[0] for line in lines if line.strip())
         texts[str(path)] = ComparedText(tuple(s for s in read if len(s)), None)
     return texts

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cfner.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from cfner.methods.registry import Method
 
 OLD_LABELS: Final = ("error", "ignore", "use")
 
@@ -51,7 +54,7 @@ def plan_step(
     if not labelled:
         raise ConfigError(
             "The data has no labelled mention, so there is nothing to learn.",
-            remedy="Label some mentions, or check with --format and --scheme that the labels were read.",
+            remedy="Label some, or name the format of the file (--format) if its labels were not read.",
         )
     if wanted is None:
         chosen = labelled - old or old
@@ -66,6 +69,25 @@ def plan_step(
         more=tuple(sorted(chosen & old)),
         ignored=tuple(sorted(labelled - chosen)),
     )
+
+
+def refuse_method(method: Method, head: str) -> None:
+    """Methods that cannot teach a model whose old data is gone, or whose head is of another kind."""
+    if method.starts_afresh:
+        raise ConfigError(
+            f"The method '{method.variant}' needs all old data, which is not there.",
+            remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
+        )
+    from cfner.methods.registry import StepFacts
+    from cfner.objective.terms import LabelRoles
+
+    roles = LabelRoles(0, (1,), (2,), 3)
+    if head != "cosine" and method.objective(StepFacts(1, 1, 1, roles)).needs("cosines"):
+        raise ConfigError(
+            f"The method '{method.variant}' compares directions, which needs the cosine head; "
+            "this model has a linear one.",
+            remedy="Use cfner, extendner or self-training, which take any head.",
+        )
 
 
 def _named(wanted: Sequence[str], labelled: set[str]) -> set[str]:

@@ -26,7 +26,7 @@ class Workplace:
     def __init__(self, model: str | Path, out: Path | None) -> None:
         self.model = model
         self.out = out
-        target = out if out is not None else Path(model)
+        target = (out if out is not None else Path(model)).resolve()
         self.unfinished = target.with_name(f"{target.name}.unfinished")
         self.aside = _free(target.with_name(f"{target.name}.refused"))
 
@@ -60,30 +60,48 @@ class Workplace:
         here = ModelFolder(self.unfinished)
         if is_model_folder(self.model):
             source = ModelFolder(self.model)
-            if not (here.exists() and here.step().hash == source.step().hash):
-                shutil.rmtree(self.unfinished, ignore_errors=True)
+            if not here.exists():
                 _copy_steps(source, here)
+            elif here.step().hash != source.step().hash:
+                raise self._left_by_another()
             return tagger
         if here.exists():
             left = ContinualTagger.load(here.path, **settings)
             if _same_weights(tagger, left):
                 return left
-            shutil.rmtree(self.unfinished)
+            raise self._left_by_another()
         tagger.save(here.path)
         return tagger
 
+    def _left_by_another(self) -> ModelError:
+        return ModelError(
+            "An interrupted 'learn' from another model left this folder.",
+            where=str(self.unfinished),
+            remedy="Remove it if it is not needed, or choose another --out.",
+        )
+
     def accept(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
         """Save the learned step and put the model in its place."""
-        if self.out is None:
+        if self.out is not None:
+            return self._move(tagger, extras, self.out)
+        try:
             tagger.save(self.model, extras)
-            shutil.rmtree(self.unfinished, ignore_errors=True)
-            return Path(self.model)
-        return self._move(tagger, extras, self.out)
+        except ModelError as error:  # somebody changed the model meanwhile: what was learned is not lost
+            kept = self.refuse(tagger, extras)
+            raise ModelError(
+                f"{error.what} The step that was learned is kept aside in {kept}.",
+                where=error.where,
+                remedy="Use that folder, or learn again from the model as it is now.",
+            ) from error
+        shutil.rmtree(self.unfinished, ignore_errors=True)
+        return Path(self.model)
 
     def refuse(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
         """Keep the refused model aside, whole, so that it can be looked at."""
         if self.out is None:
-            _copy_steps(ModelFolder(self.model), ModelFolder(self.unfinished))
+            aside = ModelFolder(self.unfinished)
+            shutil.rmtree(aside.steps_path, ignore_errors=True)
+            _copy_steps(ModelFolder(self.model), aside, tagger.parent)
         return self._move(tagger, extras, self.aside)
 
     def _move(self, tagger: ContinualTagger, extras: Mapping[str, Any], target: Path) -> Path:
@@ -93,10 +111,12 @@ class Workplace:
         return target
 
 
-def _copy_steps(source: ModelFolder, target: ModelFolder) -> None:
+def _copy_steps(source: ModelFolder, target: ModelFolder, current: str | None = None) -> None:
+    """All steps; the current one is the one with the hash ``current``, or the source's."""
     hidden = shutil.ignore_patterns(".*")  # a step that another process is still writing
     shutil.copytree(source.steps_path, target.steps_path, ignore=hidden)
-    target.point_to(source.current_name())
+    steps = {source.step(name).hash: name for name in source.names()}
+    target.point_to(source.current_name() if current is None else steps[current])
 
 
 def _same_weights(one: ContinualTagger, other: ContinualTagger) -> bool:

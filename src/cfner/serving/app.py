@@ -211,7 +211,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     async def health() -> JSONResponse:
         """Whether requests are answered. 200 also when degraded: an older step still answers."""
         found = service.health()
-        return JSONResponse(found.model_dump(), 503 if found.status in {"failing", "stopping"} else 200)
+        return JSONResponse(found.model_dump(), 503 if found.status == "stopping" else 200)
 
     @app.get("/metrics", responses=refusals(), response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:

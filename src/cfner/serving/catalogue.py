@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import CfnerError
 from cfner.evaluation.scores import Scores
-from cfner.model.store import ModelFolder, StoredStep
+from cfner.model.store import SEAL, ModelFolder, StoredStep
 from cfner.serving.messages import StepFacts, StepScores, TypeScore
 from cfner.stream.labels import LabelSpace
 
@@ -21,6 +22,17 @@ def read_steps(source: Path) -> list[StepFacts]:
     """All steps, oldest first; one whose files cannot be read is listed with its problem."""
     folder = ModelFolder(source)
     return [_facts(folder, name) for name in folder.names()]
+
+
+def numbers_and_hashes(folder: ModelFolder) -> list[tuple[int, str]]:
+    """Which steps there are, cheaply: to see whether they are still those that were described."""
+    found = []
+    for name in folder.names():
+        try:
+            found.append((int(name), folder.step(name).hash))
+        except CfnerError:
+            found.append((int(name), ""))
+    return found
 
 
 def _facts(folder: ModelFolder, name: str) -> StepFacts:
@@ -44,7 +56,7 @@ def step_facts(stored: StoredStep) -> StepFacts:
     facts: dict[str, Any] = stored.read_json("step.json")
     types = LabelSpace.from_json(stored.read_json("labels.json")).types
     method = facts.get("method")
-    created = facts.get("created")
+    created = datetime.fromtimestamp((stored.folder / SEAL).stat().st_mtime, UTC)
     return StepFacts(
         step=int(stored.name),
         name=str(facts.get("name") or f"step {int(stored.name)}"),
@@ -52,7 +64,7 @@ def step_facts(stored: StoredStep) -> StepFacts:
         hash=stored.hash,
         types=list(types),
         learned=[str(type_) for type_ in facts["types"]],
-        created=None if created is None else str(created),
+        created=created.isoformat("T", "seconds"),
         method=None if method is None else str(method),
         scores=_scores(stored),
     )

@@ -18,7 +18,7 @@ from typing import Final
 from cfner.errors import CfnerError
 from cfner.interop.models import is_model_folder, open_model
 from cfner.model.store import ModelFolder
-from cfner.serving.catalogue import read_steps
+from cfner.serving.catalogue import numbers_and_hashes, read_steps
 from cfner.serving.messages import StepFacts
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
@@ -102,9 +102,12 @@ class Steps:
         folder = ModelFolder(self.source)
         stored = await loop.run_in_executor(self._loader, folder.step)
         number, seen = int(stored.name), (int(stored.name), stored.hash)
-        names = await loop.run_in_executor(self._loader, folder.names)
-        if [int(name) for name in names] != [facts.step for facts in self.facts]:
+        there = await loop.run_in_executor(self._loader, numbers_and_hashes, folder)
+        described = [(facts.step, facts.hash) for facts in self.facts]
+        if there != described:
             self.facts = await loop.run_in_executor(self._loader, read_steps, Path(self.source))
+            for replaced, _ in set(described) - set(there):  # gone, or another step under the same number
+                self._others.pop(replaced, None)
         if seen == (self.current.number, self.current.hash):
             self.problem = self._refused = None
             return

@@ -87,7 +87,7 @@ class TrainingConfig(BaseModel):
         merged: dict[str, Any] = {}
         for source, values in (
             (f"preset '{preset}'", _preset(preset) if preset else {}),
-            (str(file), _read(Path(file)) if file else {}),
+            (str(file), read_settings(Path(file)) if file else {}),
             ("the command line", flags or {}),
         ):
             for key in values:
@@ -134,7 +134,8 @@ def _preset(name: str) -> dict[str, Any]:
     return PRESETS[name]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings in a .toml or .json file, not checked yet."""
     try:
         raw = path.read_bytes()
         values = tomllib.loads(raw.decode()) if path.suffix == ".toml" else json.loads(raw)

@@ -94,7 +94,10 @@ def prepare_later(
     """
     roles = roles_of(labels, current)
     old_types = len(labels.types) - len(current)
-    objective = method.objective(StepFacts(old_types, len(current), config.epochs, roles))
+    if old_types:
+        objective = method.objective(StepFacts(old_types, len(current), config.epochs, roles))
+    else:  # more data for all the types there are: nothing is hidden in O, so there is nothing to keep
+        objective = Objective((ClassifyAll(),))
     if replay and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
     teacher = ask_teacher(
