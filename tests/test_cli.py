@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from cfner.cli.main import main
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError
 from cfner.methods import method_names
 from cfner.tagger import ContinualTagger
@@ -178,6 +180,19 @@ def test_evaluate_a_folder_or_a_file(cfner: Cfner, two_steps: Path, tiny_data: P
     assert folder["types"] == ["animal", "city", "dish", "person"]
     assert folder["unknown_types"] == []
     assert "micro" in cfner("evaluate", two_steps, tiny_data).out
+
+
+def test_types_that_the_data_does_not_label_are_set_aside(
+    cfner: Cfner, two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    path = tmp_path / "cities.conll"
+    write_sentences([s.only(["city"]) for s in tiny_corpus.test], path, format="conll")
+    said = json.loads(cfner("evaluate", two_steps, path, "--json").out)
+    assert said["types"] == ["city"] and list(said["per_type"]) == ["city"]
+    assert said["unlabelled_types"] == ["animal", "dish", "person"]
+    everything = json.loads(cfner("evaluate", two_steps, path, "--all-types", "--json").out)
+    assert everything["types"] == ["animal", "city", "dish", "person"]
+    assert everything["micro_f1"] < said["micro_f1"]
 
 
 def test_types_that_a_step_does_not_know_are_set_aside_and_counted(

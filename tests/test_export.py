@@ -437,3 +437,13 @@ def test_the_command(two_steps: Path, tmp_path: Path, hub: type[FakeHub]) -> Non
     assert front_matter(tmp_path / "b")["license"] == "mit"
     refused = run(app, [str(two_steps), "--out", str(tmp_path / "b")])
     assert isinstance(refused.exception, CfnerError)
+
+
+def test_a_tagger_can_be_pushed(hub: type[FakeHub], two_steps: Path) -> None:
+    from cfner.tagger import ContinualTagger
+
+    address = ContinualTagger.load(two_steps, 1).push_to_hub("me/mine", private=True, token="t")
+    assert address == "https://hub/me/mine/commit/1"
+    (_, token), (_, created), (_, (name, files)) = hub.calls
+    assert (token, created, name) == ("t", ("me/mine", True, True), "me/mine")
+    assert {"README.md", "config.json", "model.safetensors"} <= set(files)

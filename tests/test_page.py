@@ -216,6 +216,12 @@ def test_two_steps_side_by_side_with_their_differences(page: Page, model: Path) 
     assert page.entities("left") == after
 
 
+def test_a_picture_of_it_can_be_taken(page: Page, tmp_path: Path) -> None:
+    page.type(TEXT)
+    assert page.driver.save_screenshot(str(tmp_path / "page.png"))
+    assert (tmp_path / "page.png").stat().st_size > 10_000  # an empty window is smaller
+
+
 def test_differences_are_a_partition(page: Page) -> None:
     """Each entity of either side is the same on both or in exactly one difference, whatever they are."""
     assert (
