@@ -62,10 +62,16 @@ export function drawHeat(steps, types, hues, choose) {
       hues.of(type),
     ),
   );
-  const all = steps.map((step) => [step, step.scores?.micro_f1 ?? null, true]);
+  // over some of its types only, a mean would say something else than the others in its row
+  const all = steps.map((step) => [step, isWhole(step) ? step.scores.micro_f1 : null, true]);
   body.push(row("all (micro)", all, "all"));
   $("heat-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
   sayWhatIsMissing(steps);
+}
+
+/** Whether every type that the step knows was scored. */
+function isWhole(step) {
+  return Boolean(step.scores) && step.types.every((type) => Object.hasOwn(step.scores.per_type, type));
 }
 
 function sayWhatIsMissing(steps) {
@@ -75,6 +81,10 @@ function sayWhatIsMissing(steps) {
   const told = [];
   if (names.length) {
     told.push(`${list(names)} ${names.length > 1 ? "have" : "has"} no scores: not evaluated when saved.`);
+  }
+  const partly = steps.filter((step) => step.scores && !isWhole(step)).map((step) => step.step);
+  if (partly.length) {
+    told.push(`${list(partly)} ${partly.length > 1 ? "were" : "was"} scored on some of the types only.`);
   }
   if (damaged.length) told.push(`${list(damaged)} cannot be used: the files are damaged.`);
   $("heat-missing").textContent = told.join(" ");
