@@ -32,7 +32,8 @@ test: $(VENV)/.dev-installed
 
 # long measurements and long trials; not part of `make test`
 bench: $(VENV)/.dev-installed
-	$(BIN)/python tests/bench/speed.py
+	$(PIP) --editable '.[dev,bench]'
+	$(BIN)/cfner bench speed
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
 
 torture: $(VENV)/.dev-installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,10 +99,12 @@ def relabelled(sentences: Sequence[Sentence], new: Sequence[str], wanted: int) -
     parts = -(-wanted // len(present))  # how many types each real one is split into
     chosen = [f"{type_}.{part}" for part in range(parts) for type_ in present][:wanted]
     result = []
-    for index, sentence in enumerate(sentences):
+    seen: Counter[str] = Counter()
+    for sentence in sentences:
         spans = []
         for span in sentence.spans:
-            name = f"{span.type}.{index % parts}"
+            name = f"{span.type}.{seen[span.type] % parts}"
+            seen[span.type] += 1
             if name in chosen:
                 spans.append(Span(span.start, span.end, name))
         result.append(replace(sentence, spans=tuple(spans)))
