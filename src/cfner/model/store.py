@@ -70,7 +70,11 @@ class ModelFolder:
                 remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
             ) from None
         except (OSError, ValueError) as error:
-            raise ModelError(f"The pointer CURRENT cannot be read: {error}.", where=str(self.path)) from error
+            raise ModelError(
+                f"The pointer CURRENT cannot be read: {error}.",
+                where=str(self.path),
+                remedy="Point it to a step: cfner rollback MODEL STEP.",
+            ) from error
         return name
 
     def step(self, name: str | int | None = None) -> StoredStep:
@@ -86,7 +90,11 @@ class ModelFolder:
         seal = _read_json(folder / SEAL)
         whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
         if not whole or not isinstance(seal.get("hash"), str):
-            raise ModelError(f"The seal of step '{wanted}' is damaged.", where=str(folder / SEAL))
+            raise ModelError(
+                f"The seal of step '{wanted}' is damaged.",
+                where=str(folder / SEAL),
+                remedy="Restore the step from a copy.",
+            )
         return StoredStep(folder, wanted, seal["hash"])
 
     def verify(self, step: StoredStep) -> None:
@@ -107,7 +115,11 @@ class ModelFolder:
                     remedy="Restore the step from a copy.",
                 )
         if _hash_of(seal["files"]) != seal["hash"]:
-            raise ModelError("The seal does not match its files.", where=str(step.folder / SEAL))
+            raise ModelError(
+                "The seal does not match its files.",
+                where=str(step.folder / SEAL),
+                remedy="Restore the step from a copy.",
+            )
 
     def add(self, write: Callable[[Path], None]) -> StoredStep:
         """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""

@@ -20,7 +20,11 @@ def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
     manifest = _manifest(record)
     setting = re.fullmatch(r"FG-(\d+)-PG-(\d+)", str(manifest["setting"]))
     if setting is None:
-        raise ModelError(f"The run has an unknown setting '{manifest['setting']}'.", where=str(record))
+        raise ModelError(
+            f"The run has an unknown setting '{manifest['setting']}'.",
+            where=str(record),
+            remedy="Use the version of cfner that trained it.",
+        )
     try:
         stream = TaskStream.split(
             corpus,
@@ -72,5 +76,9 @@ def _manifest(record: Path) -> dict[str, Any]:
             "There is no run here.", where=str(record), remedy="Give a folder written by 'cfner train'."
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"The record of the run cannot be read: {error}.", where=str(record)) from error
+        raise ModelError(
+            f"The record of the run cannot be read: {error}.",
+            where=str(record),
+            remedy="Restore it from a copy, or train again.",
+        ) from error
     return manifest
