@@ -62,6 +62,7 @@ def diff(
     from cfner.practice.diff import diff_models
     from cfner.practice.diff_page import page
     from cfner.practice.diff_sources import two_models
+    from cfner.practice.page import write_page
 
     names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
     refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)
@@ -75,7 +76,7 @@ def diff(
         batch_size=batch_size,
     )
     if html is not None:
-        _write(html, page(found))
+        write_page(html, page(found))
     if json:
         print_json(found.to_json())
         return
@@ -99,17 +100,6 @@ def _inputs(
             remedy="Name a file after the models (cfner diff M M2 TEXT), or give a text with --text.",
         )
     return given[:-1], text_source(given[-1], format=format, tag_column=tag_column, plain=is_plain)
-
-
-def _write(path: Path, page: str) -> None:
-    from cfner.errors import ConfigError
-
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
-        ) from error
 
 
 def _tell(screen: Console, found: ModelDiff, show: int) -> None:

@@ -43,28 +43,18 @@ def explain(
     from cfner.corpus.corpus import Corpus
     from cfner.practice.explain import explain_run
     from cfner.practice.explain_page import page
+    from cfner.practice.page import write_page
 
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
     found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top)
     if html is not None:
-        _write(html, page(found))
+        write_page(html, page(found))
     if json:
         print_json(found.to_json())
         return
     _tell(found)
     if html is not None:
         console().print(plain(f"The page is in {html}."))
-
-
-def _write(path: Path, page: str) -> None:
-    from cfner.errors import ConfigError
-
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
-        ) from error
 
 
 def _tell(e: Explanation) -> None:

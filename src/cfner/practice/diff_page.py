@@ -1,22 +1,21 @@
 """A diff of two models as one HTML page that needs nothing else: no script, no font, no picture.
 
-Every word, label and name goes through ``_text``, so whatever a text holds is shown as text. The page forbids
+Every word, label and name goes through ``text``, so whatever a text holds is shown as text. The page forbids
 itself to load or run anything (Content-Security-Policy).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 
 from cfner.corpus.sentence import Sentence
 from cfner.model.prediction import Entity, Prediction
 from cfner.practice.diff import Change, ModelDiff, SentenceDiff, blank_before
 from cfner.practice.diff_pairs import KINDS, Kind, Verdict
 from cfner.practice.diff_style import STYLE
+from cfner.practice.page import text, whole_page, word
 
 _CONTEXT = 14  # words shown on each side of a change
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
 
 KIND_TITLES: dict[Kind, tuple[str, str]] = {
     "lost": ("Lost", "the new model no longer finds these mentions"),
@@ -47,27 +46,11 @@ def page(diff: ModelDiff) -> str:
     """The whole page, in UTF-8 once encoded."""
     title = f"{diff.old_name} and {diff.new_name}: what changed"
     parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body><main>",
         _header(diff),
         _types(diff),
         *(_section(diff, kind) for kind in KINDS if diff.counts[kind]),
-        "</main></body></html>\n",
     ]
-    return "\n".join(parts)
-
-
-def _text(value: object) -> str:
-    """Text, never markup; control characters and lone surrogates are made visible."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
-    return escape(visible, quote=True)
-
-
-def _word(value: str) -> str:
-    return f"<bdi>{_text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+    return whole_page(title, STYLE, parts)
 
 
 def _header(diff: ModelDiff) -> str:
@@ -75,12 +58,12 @@ def _header(diff: ModelDiff) -> str:
     judged = ""
     if diff.judged_types:
         judged = (
-            f" The text is labelled with {', '.join(f'<b>{_word(t)}</b>' for t in diff.judged_types)}: "
+            f" The text is labelled with {', '.join(f'<b>{word(t)}</b>' for t in diff.judged_types)}: "
             "changes of these types are called right or wrong."
         )
     boxes = "".join(_box(diff, kind) for kind in KINDS)
     return (
-        f"<header><p class='over'>{_word(diff.old_name)} → {_word(diff.new_name)}</p>"
+        f"<header><p class='over'>{word(diff.old_name)} → {word(diff.new_name)}</p>"
         "<h1>What the new model says differently</h1>"
         f"<p class='lead'>{diff.sentences:,} sentences, {diff.changed_sentences:,} with a change. Of "
         f"{before:,} mentions that the old model finds, <b>{diff.unchanged:,}</b> are unchanged.{judged}</p>"
@@ -91,7 +74,7 @@ def _header(diff: ModelDiff) -> str:
 def _box(diff: ModelDiff, kind: Kind) -> str:
     title, said = KIND_TITLES[kind]
     note = verdict_line(diff, kind) or said
-    inner = f"<b>{diff.counts[kind]:,}</b><span>{_text(title)}</span><small>{_text(note)}</small>"
+    inner = f"<b>{diff.counts[kind]:,}</b><span>{text(title)}</span><small>{text(note)}</small>"
     if not diff.counts[kind]:
         return f"<div>{inner}</div>"
     return f"<a class='{_colour(kind)}' href='#{_anchor(kind)}'>{inner}</a>"
@@ -108,10 +91,10 @@ def _types(diff: ModelDiff) -> str:
     for type_, c in sorted(diff.per_type.items()):
         figures = (c.before, c.after, c.unchanged, c.lost, c.gained, c.moved, c.away, c.to)
         cells = "".join(f"<td>{n:,}</td>" if n else "<td class='zero'>0</td>" for n in figures)
-        rows.append(f"<tr><td>{_word(type_)}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{word(type_)}</td>{cells}</tr>")
     if not rows:
         return "<section><p class='lead'>Neither model finds a mention in this text.</p></section>"
-    heads = "".join(f"<th>{_text(name)}</th>" for name in _COLUMNS)
+    heads = "".join(f"<th>{text(name)}</th>" for name in _COLUMNS)
     return (
         "<section><h2>Per type <span>mentions</span></h2><div class='scroll'><table class='types'>"
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
@@ -125,8 +108,8 @@ def _section(diff: ModelDiff, kind: Kind) -> str:
     left_out = f"<p class='lead'>{missing:,} more are counted, but not shown.</p>" if missing else ""
     return (
         f"<section id='{_anchor(kind)}' class='{_colour(kind)}'>"
-        f"<h2>{_text(title)} <span>{diff.counts[kind]:,}: {_text(said)}</span></h2>"
-        f"<div class='heads'><span>{_word(diff.old_name)}</span><span>{_word(diff.new_name)}</span></div>"
+        f"<h2>{text(title)} <span>{diff.counts[kind]:,}: {text(said)}</span></h2>"
+        f"<div class='heads'><span>{word(diff.old_name)}</span><span>{word(diff.new_name)}</span></div>"
         f"{''.join(cards)}{left_out}</section>"
     )
 
@@ -143,13 +126,13 @@ def _card(sentence: SentenceDiff, change: Change) -> str:
     about = []
     if change.verdict is not None:
         word = VERDICT_WORDS[change.verdict]
-        about.append(f"<span class='verdict {change.verdict.split()[0]}'>{_text(word)}</span>")
+        about.append(f"<span class='verdict {change.verdict.split()[0]}'>{text(word)}</span>")
     if change.piece == "split":
         about.append("<span>cut from a longer mention</span>")
     if change.piece == "joined":
         about.append("<span>its words went to a neighbouring mention</span>")
     if sentence.sentence.source:
-        about.append(f"<span>{_text(sentence.sentence.source)}</span>")
+        about.append(f"<span>{text(sentence.sentence.source)}</span>")
     foot = f"<div class='about'>{''.join(about)}</div>" if about else ""
     sides = (
         f"<div>{_side(sentence.old, change.old, change.new)}</div>"
@@ -172,7 +155,7 @@ def _side(prediction: Prediction, hit: Entity | None, other: Entity | None) -> s
         shown.append(_words(sentence, at, entity.first, missing))
         mark = " class='hit'" if entity is hit else ""
         inner = _words(sentence, entity.first, entity.last, range(0)).lstrip()
-        told = f"<small>{_word(entity.type)} {entity.score:.2f}</small>"
+        told = f"<small>{word(entity.type)} {entity.score:.2f}</small>"
         shown.append(f"{blank_before(sentence, entity.first)}<mark{mark}>{inner}{told}</mark>")
         at = entity.last
     shown.append(_words(sentence, at, end, missing))
@@ -183,7 +166,7 @@ def _words(sentence: Sentence, start: int, end: int, missing: range) -> str:
     """Words, each after its blank if the text has one there."""
     shown = []
     for at in range(start, end):
-        word = _word(sentence.words[at])
+        written = word(sentence.words[at])
         shown.append(blank_before(sentence, at))
-        shown.append(f"<span class='gone'>{word}</span>" if at in missing else word)
+        shown.append(f"<span class='gone'>{written}</span>" if at in missing else written)
     return "".join(shown)

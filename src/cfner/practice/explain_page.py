@@ -1,12 +1,10 @@
 """An explanation as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
 
-Every word and label goes through ``_text``, so whatever a corpus holds is shown as text. The page forbids
+Every word and label goes through ``text``, so whatever a corpus holds is shown as text. The page forbids
 itself to load or run anything (Content-Security-Policy).
 """
 
 from __future__ import annotations
-
-from html import escape
 
 from cfner.practice.explain_style import STYLE
 from cfner.practice.explanation import (
@@ -17,10 +15,10 @@ from cfner.practice.explanation import (
     SliceSummary,
     TokenExplanation,
 )
+from cfner.practice.page import text, whole_page, word
 
 _CONTEXT = 9  # words shown on each side of a matched token
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is fetched, nothing runs
 
 _LEGEND = (
     ("e", "Effect_E: a new entity, read together with its matches"),
@@ -36,37 +34,21 @@ def page(explanation: Explanation) -> str:
     e = explanation
     title = f"Step {e.step}, epoch {e.epoch}: what taught each token"
     parts = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body><main>",
         _header(e),
         _sentence(e),
         _slice(e.slice, e.now),
         _anchors(e),
         _others(e),
         _objective(e),
-        "</main></body></html>\n",
     ]
-    return "\n".join(parts)
-
-
-def _text(value: object) -> str:
-    """Text, never markup; control characters and lone surrogates are made visible."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
-    return escape(visible, quote=True)
-
-
-def _word(value: str) -> str:
-    return f"<bdi>{_text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+    return whole_page(title, STYLE, parts)
 
 
 def _header(e: Explanation) -> str:
     best = f" The student is the saved model (epoch {e.best_epoch})." if e.best_epoch else ""
     delta = f", threshold δ = {e.threshold:.2f}" if e.threshold is not None else ""
     return (
-        f"<header><p class='over'>{_text(e.method)} · step {e.step} · epoch {e.epoch} of {e.epochs}{delta}"
+        f"<header><p class='over'>{text(e.method)} · step {e.step} · epoch {e.epoch} of {e.epochs}{delta}"
         "</p>"
         "<h1>What taught each token</h1>"
         f"<p class='lead'>This step's data is labelled with {_types(e.new_types)} only. "
@@ -76,7 +58,7 @@ def _header(e: Explanation) -> str:
 
 
 def _types(types: tuple[str, ...]) -> str:
-    return ", ".join(f"<b>{_word(type_)}</b>" for type_ in types)
+    return ", ".join(f"<b>{word(type_)}</b>" for type_ in types)
 
 
 def _kind(token: TokenExplanation) -> str:
@@ -91,19 +73,19 @@ def _kind(token: TokenExplanation) -> str:
 def _sentence(e: Explanation) -> str:
     chips = []
     for token in e.tokens:
-        told = "" if token.label == "O" else f"<small>{_word(token.label)}</small>"
+        told = "" if token.label == "O" else f"<small>{word(token.label)}</small>"
         if token.label == "O" and token.teacher_label != "O":
-            told = f"<small>{_word(token.teacher_label)}?</small>"
+            told = f"<small>{word(token.teacher_label)}?</small>"
         target = f"t{token.position}" if token.matches else f"r{token.position}"
-        hint = _text(token.path)
+        hint = text(token.path)
         chips.append(
-            f"<a class='tok {_kind(token)}' href='#{target}' title='{hint}'>{_word(token.word)}{told}</a>"
+            f"<a class='tok {_kind(token)}' href='#{target}' title='{hint}'>{word(token.word)}{told}</a>"
         )
     shown = {_kind(token) for token in e.tokens}
     legend = "".join(
-        f"<li><i class='dot {kind}'></i>{_text(said)}</li>" for kind, said in _LEGEND if kind in shown
+        f"<li><i class='dot {kind}'></i>{text(said)}</li>" for kind, said in _LEGEND if kind in shown
     )
-    source = f" · {_text(e.source)}" if e.source else ""
+    source = f" · {text(e.source)}" if e.source else ""
     return (
         f"<section><h2>The sentence <span>number {e.sentence} of the slice{source}</span></h2>"
         f"<p class='sentence'>{' '.join(chips)}</p><ul class='legend'>{legend}</ul></section>"
@@ -132,7 +114,7 @@ def _slice(s: SliceSummary, now: EpochSelection | None) -> str:
 
 
 def _figure(value: int, what: str, note: str) -> str:
-    return f"<div><b>{value:,}</b><span>{_text(what)}</span><small>{_text(note)}</small></div>"
+    return f"<div><b>{value:,}</b><span>{text(what)}</span><small>{text(note)}</small></div>"
 
 
 def _share(part: int | None, whole: int) -> str:
@@ -185,7 +167,7 @@ def _anchors(e: Explanation) -> str:
 
 
 def _card(token: TokenExplanation) -> str:
-    truth = f" · in truth <b>{_word(token.truth)}</b>" if token.truth not in (None, token.label) else ""
+    truth = f" · in truth <b>{word(token.truth)}</b>" if token.truth not in (None, token.label) else ""
     when = ""
     if token.waits:
         when = f" · joins in epoch {token.joins}" if token.joins else " · never sure enough to join"
@@ -196,51 +178,51 @@ def _card(token: TokenExplanation) -> str:
     )
     rows = "".join(_match(match) for match in token.matches)
     return (
-        f"<article id='t{token.position}' class='card {_kind(token)}'><h3>{_word(token.word)}"
-        f"<span class='badge'>{_text(token.path)}</span></h3>"
-        f"<p class='said'>labelled <b>{_word(token.label)}</b>{truth} · teacher says "
-        f"<b>{_word(token.teacher_label)}</b> at {token.confidence:.2f}{when} · loss: {_losses(token)}</p>"
+        f"<article id='t{token.position}' class='card {_kind(token)}'><h3>{word(token.word)}"
+        f"<span class='badge'>{text(token.path)}</span></h3>"
+        f"<p class='said'>labelled <b>{word(token.label)}</b>{truth} · teacher says "
+        f"<b>{word(token.teacher_label)}</b> at {token.confidence:.2f}{when} · loss: {_losses(token)}</p>"
         f"<div class='dists'>{_bars('teacher', token.teacher, 'old')}"
         f"{_bars('student alone', token.student, 'own')}{third}</div>"
         f"<table><thead><tr><th>distance</th><th>weight</th><th>matched token, in its sentence</th>"
         f"<th>labelled</th><th>student</th></tr></thead><tbody>"
         f"<tr class='anchor'><td>0</td><td>{token.anchor_weight:.2f}</td><td>the anchor itself</td>"
-        f"<td class='label'>{_word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
+        f"<td class='label'>{word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
         f"{rows}</tbody></table></article>"
     )
 
 
 def _match(match: Match) -> str:
     start, end = max(0, match.position - _CONTEXT), match.position + _CONTEXT + 1
-    before = " ".join(_word(word) for word in match.words[start : match.position])
-    after = " ".join(_word(word) for word in match.words[match.position + 1 : end])
+    before = " ".join(map(word, match.words[start : match.position]))
+    after = " ".join(map(word, match.words[match.position + 1 : end]))
     left, right = "… " if start else "", " …" if end < len(match.words) else ""
-    truth = f"<small>in truth {_word(match.truth)}</small>" if match.truth not in (None, match.label) else ""
+    truth = f"<small>in truth {word(match.truth)}</small>" if match.truth not in (None, match.label) else ""
     width = 100 * min(match.distance, 1.0)
     return (
         f"<tr><td><span class='far'><i style='width:{width:.1f}%'></i></span>{match.distance:.3f}</td>"
         f"<td>{match.weight:.2f}</td>"
-        f"<td class='context'>{left}{before} <mark>{_word(match.word)}</mark> {after}{right}"
+        f"<td class='context'>{left}{before} <mark>{word(match.word)}</mark> {after}{right}"
         f"<small>sentence {match.sentence}</small></td>"
-        f"<td class='label'>{_word(match.label)}{truth}</td>"
+        f"<td class='label'>{word(match.label)}{truth}</td>"
         f"<td class='label'>{_best(match.student)}</td></tr>"
     )
 
 
 def _best(distribution: Distribution) -> str:
     best = distribution.top[0]
-    return f"{_word(best.label)} <span class='num'>{best.p:.2f}</span>"
+    return f"{word(best.label)} <span class='num'>{best.p:.2f}</span>"
 
 
 def _bars(title: str, distribution: Distribution, kind: str) -> str:
     rows = "".join(_bar(share.label, share.p) for share in distribution.top)
     rest = _bar("all others", distribution.rest, "rest") if distribution.rest >= 0.0005 else ""
-    return f"<div class='dist {kind}'><h4>{_text(title)}</h4>{rows}{rest}</div>"
+    return f"<div class='dist {kind}'><h4>{text(title)}</h4>{rows}{rest}</div>"
 
 
 def _bar(label: str, p: float, kind: str = "") -> str:
     return (
-        f"<div class='bar {kind}'><span>{_word(label)}</span>"
+        f"<div class='bar {kind}'><span>{word(label)}</span>"
         f"<span class='track'><i style='width:{100 * min(p, 1.0):.1f}%'></i></span>"
         f"<span class='num'>{p:.2f}</span></div>"
     )
@@ -251,14 +233,12 @@ def _others(e: Explanation) -> str:
     for token in e.tokens:
         if token.matches:
             continue
-        trained = (
-            "" if token.trained_on == token.label else f"<small>taught {_word(token.trained_on)}</small>"
-        )
+        trained = "" if token.trained_on == token.label else f"<small>taught {word(token.trained_on)}</small>"
         hidden = token.truth not in (None, token.label)
-        truth = f"<small>in truth {_word(token.truth)}</small>" if hidden and token.truth else ""
+        truth = f"<small>in truth {word(token.truth)}</small>" if hidden and token.truth else ""
         rows.append(
-            f"<tr id='r{token.position}'><td><b>{_word(token.word)}</b></td>"
-            f"<td>{_word(token.label)}{truth}{trained}</td><td>{_best(token.teacher)}</td>"
+            f"<tr id='r{token.position}'><td><b>{word(token.word)}</b></td>"
+            f"<td>{word(token.label)}{truth}{trained}</td><td>{_best(token.teacher)}</td>"
             f"<td>{_best(token.student)}</td><td>{_losses(token)}</td></tr>"
         )
     if not rows:
@@ -275,13 +255,13 @@ def _losses(token: TokenExplanation) -> str:
     shown = []
     for loss in token.losses:
         figure = "" if loss.value is None else f" <span class='num'>{loss.value:.3f}</span>"
-        shown.append(f"{_text(loss.shown)}{figure}")
+        shown.append(f"{text(loss.shown)}{figure}")
     return ", ".join(shown) or "none"
 
 
 def _objective(e: Explanation) -> str:
     rows = "".join(
-        f"<tr><td><b>{_text(term.name)}</b></td><td>{_text(term.role.replace('_', ' '))}</td>"
+        f"<tr><td><b>{text(term.name)}</b></td><td>{text(term.role.replace('_', ' '))}</td>"
         f"<td class='num'>{term.weight:.2f}</td>"
         f"<td>{'averaged with its matches' if term.matched else 'of the token alone'}</td></tr>"
         for term in e.terms

@@ -1,0 +1,46 @@
+"""What every page that is written to a file shares: one self-contained file, in which text stays text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+from cfner.errors import ConfigError
+
+# no script, nothing from elsewhere, only the page's own style
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def whole_page(title: str, style: str, parts: Iterable[str]) -> str:
+    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``."""
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{text(title)}</title><style>{style}</style></head><body><main>",
+            *parts,
+            "</main></body></html>\n",
+        ]
+    )
+
+
+def text(value: object) -> str:
+    """Text, never markup; control characters and lone surrogates are made visible."""
+    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
+    return escape(visible, quote=True)
+
+
+def word(value: str) -> str:
+    return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+
+
+def write_page(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
+        ) from error
