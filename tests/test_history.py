@@ -37,6 +37,7 @@ def test_history_tells_steps_and_parents(model: Path) -> None:
     assert first.types == ("animal", "city") and second.types == ("dish", "person")
     assert set(second.all_types) == {"animal", "city", "dish", "person"}
     assert second.method == "cfner" and second.sentences and second.micro_f1 is not None
+    assert second.data is not None and set(second.data["train"]["mentions"]) == {"dish", "person"}
 
 
 def test_rollback_gives_the_very_predictions_back(model: Path) -> None:

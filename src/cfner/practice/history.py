@@ -29,6 +29,7 @@ class PastStep:
     current: bool
     method: str | None
     sentences: int | None
+    data: dict[str, Any] | None  # of each part: sentences, mentions per type, hash
     micro_f1: float | None  # if the step was scored on all the types that it knows
     macro_f1: float | None
     saved: str  # when, as ISO 8601 in UTC
@@ -149,6 +150,7 @@ def _told(step: StoredStep, number_of: Mapping[str, int], current: bool) -> Past
             current=current,
             method=facts.get("method") if kind == "learn" else None,
             sentences=facts["data"]["train"]["sentences"] if kind == "learn" else None,
+            data=facts["data"] if kind == "learn" else None,
             micro_f1=scores.get("micro_f1"),
             macro_f1=scores.get("macro_f1"),
             saved=datetime.fromtimestamp((step.folder / SEAL).stat().st_mtime, UTC).isoformat("T", "seconds"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
 from cfner.model.store import StoredStep
@@ -28,8 +30,13 @@ class StepRecord:
     def of_learning(
         cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str
     ) -> StepRecord:
-        def data(sentences: tuple[Any, ...]) -> dict[str, Any]:
-            return {"sentences": len(sentences), "hash": sentences_hash(sentences)}
+        def data(sentences: tuple[Sentence, ...]) -> dict[str, Any]:
+            mentions = Counter(span.type for sentence in sentences for span in sentence.spans)
+            return {
+                "sentences": len(sentences),
+                "hash": sentences_hash(sentences),
+                "mentions": dict(sorted(mentions.items())),
+            }
 
         facts = {
             "kind": "learn",
