@@ -94,7 +94,8 @@ def test_a_run_keeps_its_configuration_and_the_manifest_of_its_data(
 
 
 def test_nothing_unfinished_is_left_behind(whole: Path) -> None:
-    assert sorted(path.name for path in whole.iterdir()) == ["CURRENT", "results.json", "run.json", "steps"]
+    kept = [".lock", "CURRENT", "results.json", "run.json", "steps"]
+    assert sorted(path.name for path in whole.iterdir()) == kept
 
 
 def test_a_run_without_a_folder_gives_the_same_scores(

@@ -17,6 +17,7 @@ from cfner.methods.registry import create
 from cfner.model.encoders import load_encoder
 from cfner.model.head import make_head
 from cfner.model.inference import predict_spans
+from cfner.model.lock import locked
 from cfner.model.network import Network
 from cfner.model.prediction import Prediction, tag
 from cfner.model.saving import LoadedModel, read_model, write_model
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 Text = str | Sentence
+_PATIENCE = 10.0  # seconds to wait for somebody who is saving into the same folder
 
 
 class ContinualTagger:
@@ -238,7 +240,10 @@ class ContinualTagger:
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
-        target = ModelFolder(folder)
+        with locked(Path(folder), wait=_PATIENCE):
+            return self._add_to(ModelFolder(folder), self.record, extras or {})
+
+    def _add_to(self, target: ModelFolder, record: StepRecord, extras: Mapping[str, Any]) -> StoredStep:
         if self._saved is not None and self._saved.folder.parent.resolve() == target.steps_path.resolve():
             return self._saved  # this very step is there already, and steps are immutable
         if target.exists() and target.step().hash != self._parent:
@@ -247,7 +252,6 @@ class ContinualTagger:
                 where=str(target.path),
                 remedy="Choose another folder, or continue from the folder with ContinualTagger.load.",
             )
-        record = self.record
 
         def write(path: Path) -> None:
             write_model(path, self.model)
@@ -255,7 +259,7 @@ class ContinualTagger:
             if self.scores is not None:
                 on = {} if self.scored_on is None else {"scored_on": self.scored_on}
                 write_json(path / "scores.json", self.scores.to_json() | on)
-            for name, value in (extras or {}).items():
+            for name, value in extras.items():
                 write_json(path / name, value)
 
         self._saved = target.add(write)

@@ -15,6 +15,8 @@ from accelerate.utils import parse_flag_from_env
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
+from cfner.model.lock import FILE as LOCK
+from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import TaskStream
@@ -78,6 +80,21 @@ def run_stream(
 ) -> tuple[RunResult, ContinualTagger]:
     """Learn every step in order. With ``out`` each finished step is saved there before the next begins."""
     _check_test_data(stream)
+    if out is None or not PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).is_main_process:
+        return _run_stream(stream, config, out, resume=resume, progress=progress)
+    _refuse_other_content(ModelFolder(out))  # before as much as a lock is written there
+    with locked(Path(out)):
+        return _run_stream(stream, config, out, resume=resume, progress=progress)
+
+
+def _run_stream(
+    stream: TaskStream,
+    config: TrainingConfig,
+    out: str | Path | None,
+    *,
+    resume: bool,
+    progress: Progress | None,
+) -> tuple[RunResult, ContinualTagger]:
     progress = progress or Silent()
     hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
     folder = ModelFolder(out) if out is not None else None
@@ -115,6 +132,17 @@ def _check_test_data(stream: TaskStream) -> None:
         )
 
 
+def _refuse_other_content(folder: ModelFolder) -> None:
+    if (folder.path / RUN).is_file() or not folder.path.is_dir():
+        return
+    if any(item.name != LOCK for item in folder.path.iterdir()):
+        raise ModelError(
+            "The folder is not empty and holds no run.",
+            where=str(folder.path),
+            remedy="Choose another folder with --out.",
+        )
+
+
 def _open(
     folder: ModelFolder,
     hashes: dict[str, str],
@@ -126,12 +154,7 @@ def _open(
     """Start a new run folder, or pick up the one that is there."""
     record = folder.path / RUN
     if not record.is_file():
-        if folder.exists() or (folder.path.is_dir() and any(folder.path.iterdir())):
-            raise ModelError(
-                "The folder is not empty and holds no run.",
-                where=str(folder.path),
-                remedy="Choose another folder with --out.",
-            )
+        _refuse_other_content(folder)
         folder.path.mkdir(parents=True, exist_ok=True)
         settings = {"hashes": hashes, "manifest": stream.manifest(), "config": config.model_dump(mode="json")}
         _write(record, settings)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
+from cfner.model.lock import locked
 from cfner.model.store import SEAL, ModelFolder, StoredStep, write_json
 from cfner.stream.labels import LabelSpace
 
+_PATIENCE = 10.0  # seconds to wait for somebody who is saving into the same folder
 _WRITTEN_ANEW = {SEAL, "labels.json", "step.json", "scores.json", "report.json"}
 
 
@@ -71,20 +73,27 @@ def rollback(model: str | Path, step: int) -> PastStep:
     folder = ModelFolder(model)
     target = folder.step(step)
     folder.verify(target)
-    folder.point_to(target.name)
+    with locked(folder.path, wait=_PATIENCE):
+        folder.point_to(target.name)
     return next(past for past in history(model) if past.current)
 
 
 def rename(model: str | Path, old: str, new: str) -> PastStep:
     """Give a type another name, as a new step with the same weights."""
-    return _relabel(model, "rename", [old], new)
+    return _relabelled(model, "rename", [old], new)
 
 
 def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
     """Make several types one, as a new step with the same weights: what was any of them is now ``into``."""
     if len(set(types)) < 2:
         raise StreamError("A merge needs at least two types.", remedy="To give one another name, rename it.")
-    return _relabel(model, "merge", list(dict.fromkeys(types)), into)
+    return _relabelled(model, "merge", list(dict.fromkeys(types)), into)
+
+
+def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
+    ModelFolder(model).current_name()  # is there a model at all?
+    with locked(Path(model), wait=_PATIENCE):
+        return _relabel(model, kind, types, into)
 
 
 def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:

@@ -11,6 +11,7 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Counts, Scores
+from cfner.model.lock import locked
 from cfner.model.prediction import tag
 from cfner.practice.agreement import AgreementReport, agreement
 from cfner.practice.guard import GuardReport, guard
@@ -114,21 +115,22 @@ def learn(
     judge.check_accepted(accept_forgetting)
     if guarded is not None and tagger.saved_step is None:  # a checkpoint, about to become the first step
         tagger.scores, tagger.scored_on = _score_on(tagger, guarded, tagger.types), "the guard's sentences"
-    tagger = place.start(tagger, wanted)
-    parent = _number(tagger)
-    state = tagger.learn(step, progress, unfinished=place.unfinished)
-    report = judge.guard(tagger, max_forgetting, accept_forgetting)
-    agreements = judge.agreements(tagger)
-    tagger.scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
-    tagger.scored_on = scored_on
-    accepted = report is None or not report.refused
-    told = {
-        "scored_on": scored_on,
-        "guard": None if report is None else report.to_json(),
-        "agreement": [item.to_json() for item in agreements],
-    }
-    save = place.accept if accepted else place.refuse
-    folder = save(tagger, {"report.json": {"accepted": accepted, **told}})
+    with locked(place.unfinished):
+        tagger = place.start(tagger, wanted)
+        parent = _number(tagger)
+        state = tagger.learn(step, progress, unfinished=place.unfinished)
+        report = judge.guard(tagger, max_forgetting, accept_forgetting)
+        agreements = judge.agreements(tagger)
+        tagger.scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
+        tagger.scored_on = scored_on
+        accepted = report is None or not report.refused
+        told = {
+            "scored_on": scored_on,
+            "guard": None if report is None else report.to_json(),
+            "agreement": [item.to_json() for item in agreements],
+        }
+        save = place.accept if accepted else place.refuse
+        folder = save(tagger, {"report.json": {"accepted": accepted, **told}})
     return Learned(
         folder=folder,
         accepted=accepted,

@@ -1,0 +1,88 @@
+"""One writer at a time, and no lock that outlives its holder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cfner.benchmark.run import run_stream
+from cfner.errors import ModelError
+from cfner.model.lock import locked
+from cfner.practice.history import rollback
+from cfner.stream.stream import TaskStream
+from cfner.training.config import TrainingConfig
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from cfner.model.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    try:
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def test_the_second_is_told_at_once(tmp_path: Path) -> None:
+    with held(tmp_path), pytest.raises(ModelError, match="Another process is writing here"), locked(tmp_path):
+        pass
+
+
+def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
+    with held(tmp_path) as holder:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        with locked(tmp_path):
+            pass
+
+
+def test_somebody_who_waits_gets_it_when_it_is_free(tmp_path: Path) -> None:
+    with held(tmp_path) as holder:
+        started = time.monotonic()
+        holder.terminate()
+        with locked(tmp_path, wait=30):
+            assert time.monotonic() - started < 20
+
+
+def test_a_process_may_enter_its_own_lock_again(tmp_path: Path) -> None:
+    with locked(tmp_path), locked(tmp_path / "."):
+        pass
+    with held(tmp_path):  # and has left it altogether
+        pass
+
+
+def test_two_runs_in_one_folder(
+    tiny_stream: TaskStream, tiny_settings: dict[str, Any], tmp_path: Path
+) -> None:
+    with held(tmp_path / "run"), pytest.raises(ModelError, match="Another process"):
+        run_stream(tiny_stream, TrainingConfig(**tiny_settings), tmp_path / "run")
+
+
+def test_a_rollback_waits_for_a_step_that_is_being_saved(
+    two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import shutil
+
+    monkeypatch.setattr("cfner.practice.history._PATIENCE", 0.2)
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    with held(model), pytest.raises(ModelError, match="Another process"):
+        rollback(model, 1)
