@@ -82,7 +82,7 @@ def test_a_rollback_waits_for_a_step_that_is_being_saved(
 ) -> None:
     import shutil
 
-    monkeypatch.setattr("cfner.practice.history._PATIENCE", 0.2)
+    monkeypatch.setattr("cfner.practice.history.PATIENCE", 0.2)
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     with held(model), pytest.raises(ModelError, match="Another process"):
         rollback(model, 1)

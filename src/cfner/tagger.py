@@ -14,11 +14,8 @@ from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
 from cfner.interop.models import is_model_folder, open_model
 from cfner.methods.registry import create
-from cfner.model.encoders import load_encoder
-from cfner.model.head import make_head
 from cfner.model.inference import predict_spans
-from cfner.model.lock import locked
-from cfner.model.network import Network
+from cfner.model.lock import PATIENCE, locked
 from cfner.model.prediction import Prediction, tag
 from cfner.model.saving import LoadedModel, read_model, write_model
 from cfner.model.store import ModelFolder, StoredStep, write_json
@@ -28,6 +25,7 @@ from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
+from cfner.training.fresh import fresh_model
 from cfner.training.loop import train
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
 
 Text = str | Sentence
-_PATIENCE = 10.0  # seconds to wait for somebody who is saving into the same folder
 
 
 class ContinualTagger:
@@ -70,7 +67,7 @@ class ContinualTagger:
 
     @classmethod
     def from_config(cls, config: TrainingConfig) -> ContinualTagger:
-        return cls(_fresh(config), config)
+        return cls(fresh_model(config), config)
 
     @classmethod
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
@@ -158,19 +155,15 @@ class ContinualTagger:
         )
         current = step.types_so_far if afresh else step.types
         if afresh and self.types:
-            self.model = replace(_fresh(self.config), labels=self.model.labels)
+            self.model = replace(fresh_model(self.config), labels=self.model.labels)
         network = self.model.network.to(self.accelerator.device)
         data, dev_data = self._encode(sentences, labels), self._encode(dev, labels)
-        rule = None
-        if dev_data.sentences:
-            old = None
-            if not first and self.config.select_on == "new+old":
-                old = old_predictions(
-                    network, dev_data, self.model.labels, current, batch_size=self.config.eval_batch_size
-                )
-            rule = EpochChoice(dev_data, labels, current, batch_size=self.config.eval_batch_size, old=old)
         if not data.sentences:
             raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
+        batch = self.config.eval_batch_size
+        old = None
+        if not first and self.config.select_on == "new+old":
+            old = old_predictions(network, dev_data, self.model.labels, current, batch_size=batch)
         if data.text.shortened_words:
             progress.note(
                 f"{data.text.shortened_words} word(s) have more subwords than a window of "
@@ -191,7 +184,9 @@ class ContinualTagger:
             name=step.name,
             first_step=first,
             seed=seed,
-            evaluate=rule,
+            evaluate=EpochChoice(dev_data, labels, current, batch_size=batch, old=old)
+            if dev_data.sentences
+            else None,
             progress=progress,
             checkpoint=checkpoint,
         )
@@ -240,7 +235,7 @@ class ContinualTagger:
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
-        with locked(Path(folder), wait=_PATIENCE):
+        with locked(Path(folder), wait=PATIENCE):
             return self._add_to(ModelFolder(folder), self.record, extras or {})
 
     def _add_to(self, target: ModelFolder, record: StepRecord, extras: Mapping[str, Any]) -> StoredStep:
@@ -314,12 +309,3 @@ class ContinualTagger:
         self._parent = self._saved.hash if self._saved is not None else self._parent
         self._saved, self.scores, self.scored_on = None, None, None
         self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
-
-
-def _fresh(config: TrainingConfig) -> LoadedModel:
-    encoder = load_encoder(config.encoder, max_length=config.max_length)
-    network = Network(encoder.body, make_head(config.head, encoder.hidden, 1, config.sigma))
-    network.eval()
-    return LoadedModel(
-        network, encoder.tokenizer, LabelSpace.start(), encoder.max_length, config.encoder, config.overlap
-    )

@@ -24,7 +24,7 @@ def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
-                yield number, _decode(raw, f"{path}:{number}", number == 1, report)
+                yield number, decoded_line(raw, f"{path}:{number}", number == 1, report)
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -45,7 +45,8 @@ def _unreadable(path: Path, error: OSError) -> CorpusError:
     )
 
 
-def _decode(raw: bytes, place: str, first: bool, report: ReadReport) -> str:
+def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str:
+    """A line of bytes as text, without its ending; ``first``: whether it begins a file."""
     if first and raw.startswith(_UTF16_MARKS):
         raise CorpusError(
             "the file is in UTF-16.", where=place, remedy="Convert it: iconv -f UTF-16 -t UTF-8 FILE."

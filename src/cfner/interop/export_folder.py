@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError
-from cfner.interop.calibration import Agreement
+from cfner.interop.calibration import Agreement, Calibration
+from cfner.model.saving import LoadedModel
 from cfner.model.store import write_json
 
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
@@ -89,6 +90,23 @@ class ExportReport:
     calibrated_on: str
     mean_feature_norm: float | None  # by which a cosine head was divided
     agreement: Agreement
+
+    @classmethod
+    def of(
+        cls, kind: str, folder: Path, model: LoadedModel, measured_on: Calibration, agreement: Agreement,
+        mean_feature_norm: float | None = None,
+    ) -> ExportReport:  # fmt: skip
+        return cls(
+            kind=kind,
+            folder=folder,
+            types=model.labels.types,
+            scheme=model.labels.scheme,
+            head=model.network.head.kind,
+            max_length=model.max_length,
+            calibrated_on=measured_on.source,
+            mean_feature_norm=mean_feature_norm,
+            agreement=agreement,
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -17,7 +17,7 @@ from cfner.errors import ModelError
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, mean_feature_norm, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
 from cfner.interop.model_card import ModelFacts, model_card
-from cfner.model.encoders import _quiet_transformers, prepare_tokenizer
+from cfner.model.encoders import prepare_tokenizer, quiet_transformers
 from cfner.model.head import CosineHead, Head, LinearHead
 from cfner.model.network import TaggerOutput
 from cfner.model.saving import LoadedModel
@@ -45,21 +45,11 @@ def export_huggingface(
         norm = None
         if isinstance(model.network.head, CosineHead):
             norm = mean_feature_norm(model, measured_on)
-        with _quiet_transformers():
+        with quiet_transformers():
             stock_model(model, norm).save_pretrained(unfinished)
             save_tokenizer(model, unfinished)
             both = _both(model, unfinished, measured_on)
-        report = ExportReport(
-            kind="hf",
-            folder=target,
-            types=model.labels.types,
-            scheme=model.labels.scheme,
-            head=model.network.head.kind,
-            max_length=model.max_length,
-            calibrated_on=measured_on.source,
-            mean_feature_norm=norm,
-            agreement=compare(*both),
-        )
+        report = ExportReport.of("hf", target, model, measured_on, compare(*both), norm)
         if report.agreement.same_label < report.agreement.words:
             raise ModelError(
                 f"The exported model gives {report.agreement.words - report.agreement.same_label} of "

@@ -12,10 +12,8 @@ from cfner.evaluation.scores import Scores
 from cfner.interop.export_folder import ExportReport
 from cfner.interop.markdown import escaped, table
 from cfner.interop.usage import usage
-from cfner.model.saving import LoadedModel
+from cfner.model.saving import OF_THE_MODEL, LoadedModel
 from cfner.model.store import ModelFolder, StoredStep
-
-_OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,7 @@ def _reproduction(facts: ModelFacts) -> str:
             continue
         settings = {key: _public(value) for key, value in dict(step.facts.get("config") or {}).items()}
         if step.facts.get("parent"):  # what the model is, is not a setting of learning
-            settings = {key: value for key, value in settings.items() if key not in _OF_THE_MODEL}
+            settings = {key: value for key, value in settings.items() if key not in OF_THE_MODEL}
         versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
         # JSON has no line that begins with backquotes, so nothing in it can end the block
         block = f"```json\n{json.dumps(settings, ensure_ascii=False, indent=1)}\n```\n"

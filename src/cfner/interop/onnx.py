@@ -21,7 +21,7 @@ from cfner.model.encoders import prepare_tokenizer
 from cfner.model.inference import predict_spans
 from cfner.model.network import TaggerOutput
 from cfner.model.prediction import Prediction, tag
-from cfner.model.store import _read_json
+from cfner.model.store import read_json
 from cfner.stream.labels import LabelSpace
 
 ONNX_FILE = "model.onnx"
@@ -91,7 +91,7 @@ def read_onnx(folder: str | Path) -> OnnxModel:
             where=str(path),
             remedy="Make one: cfner export MODEL --to onnx --out FOLDER.",
         )
-    facts = _read_json(path / "labels.json")
+    facts = read_json(path / "labels.json")
     try:
         labels = LabelSpace.from_json(facts)
         limits = int(facts["max_length"]), facts["overlap"]

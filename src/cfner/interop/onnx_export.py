@@ -52,17 +52,8 @@ def export_onnx(
         _write_neighbours(model, unfinished)
         text = encoded(model, measured_on.sentences)
         exported = word_logits(OnnxNetwork(unfinished / ONNX_FILE), text)
-        report = ExportReport(
-            kind="onnx-int8" if int8 else "onnx",
-            folder=target,
-            types=model.labels.types,
-            scheme=model.labels.scheme,
-            head=model.network.head.kind,
-            max_length=model.max_length,
-            calibrated_on=measured_on.source,
-            mean_feature_norm=None,
-            agreement=compare(word_logits(model.network, text), exported),
-        )
+        agreement = compare(word_logits(model.network, text), exported)
+        report = ExportReport.of("onnx-int8" if int8 else "onnx", target, model, measured_on, agreement)
         if not int8 and not report.agreement.largest_logit_difference <= _CLOSE:
             raise ModelError(
                 "The ONNX file gives other logits than the model (they differ by up to "

@@ -130,7 +130,7 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
 
 
 def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
-    spacy = docbin._spacy()
+    spacy = docbin.load_spacy()
     vocab = spacy.blank("xx").vocab
     documents = spacy.tokens.DocBin(store_user_data=False)
     count = 0
@@ -142,7 +142,7 @@ def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
 
 
 def _document(prediction: Prediction, vocab: Any, spacy: Any) -> Any:
-    doc = docbin._document(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
+    doc = docbin.document_of(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
     # the same place and shape as the scores of spaCy's own span categorizer
     scores = [entity.score for entity in prediction.entities]
     doc.spans[SPANS_KEY] = spacy.tokens.SpanGroup(

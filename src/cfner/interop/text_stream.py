@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from cfner.corpus.columns import Layout, Line, find_layout, is_document_marker
 from cfner.corpus.formats import ReadOptions
-from cfner.corpus.lines import refuse_unwritable
+from cfner.corpus.lines import decoded_line, refuse_unwritable, text_lines
 from cfner.corpus.records import TEXT_FIELDS, WORD_FIELDS
+from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.words import sentence_from_characters
 from cfner.errors import ConfigError, CorpusError, nearest
@@ -60,21 +61,11 @@ def _format_of(source: Path | None) -> InputFormat:
 
 
 def _lines(source: Path | None, name: str) -> Iterator[Line]:
-    try:
-        with sys.stdin.buffer if source is None else source.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                try:
-                    yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise CorpusError(
-                        f"The line is not UTF-8 ({error.reason}).",
-                        where=f"{name}:{number}",
-                        remedy="Convert the file to UTF-8.",
-                    ) from error
-    except OSError as error:
-        raise CorpusError(
-            f"The file cannot be read ({error.strerror}).", where=name, remedy="Check path and permissions."
-        ) from error
+    repaired = ReadReport()  # marks and line endings that were taken off; nothing to tell of here
+    if source is not None:
+        return text_lines(source, repaired)
+    given = enumerate(sys.stdin.buffer, start=1)
+    return ((number, decoded_line(raw, f"{name}:{number}", number == 1, repaired)) for number, raw in given)
 
 
 def _record(line: str, place: str) -> Sentence:

@@ -85,7 +85,7 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
 def load_pretrained(name: str) -> Pretrained:
     source = resolve(name)
     offline = _is_hub(source) and not _hub_answers()
-    with _quiet_transformers():
+    with quiet_transformers():
         try:
             body, missing = _load_body(source, offline)
             return Pretrained(body, _load_tokenizer(source, offline), missing)
@@ -230,7 +230,7 @@ def _first_line(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Loading reports that a classifier is missing, which is the very point here."""
     from transformers.utils import logging as hub_logging
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from cfner.errors import ModelError
 
 FILE = ".lock"
+PATIENCE = 10.0  # seconds that a short piece of work waits for another
 _held: dict[Path, int] = {}  # by this process, with how often it was entered
 
 

@@ -17,6 +17,8 @@ from cfner.model.store import StoredStep, write_json
 from cfner.stream.labels import LabelSpace
 
 WEIGHTS = "model.safetensors"
+# settings that say what a model is: fixed when it is made, not when it learns on
+OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
 # what reading a damaged file may raise, in json, safetensors, torch and transformers
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
 

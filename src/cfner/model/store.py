@@ -41,7 +41,7 @@ class StoredStep:
     hash: str
 
     def read_json(self, file: str) -> Any:
-        return _read_json(self.folder / file)
+        return read_json(self.folder / file)
 
 
 class ModelFolder:
@@ -87,7 +87,7 @@ class ModelFolder:
                 remedy=f"Steps here: {', '.join(self.names()) or 'none'}.",
             )
         folder = self.steps_path / wanted
-        seal = _read_json(folder / SEAL)
+        seal = read_json(folder / SEAL)
         whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
         if not whole or not isinstance(seal.get("hash"), str):
             raise ModelError(
@@ -99,7 +99,7 @@ class ModelFolder:
 
     def verify(self, step: StoredStep) -> None:
         """Every byte is what it was when the step was sealed, or an error names the file that is not."""
-        seal = _read_json(step.folder / SEAL)
+        seal = read_json(step.folder / SEAL)
         files = {p.name for p in step.folder.iterdir()} - {SEAL}
         for file in sorted(files | set(seal["files"])):
             if file not in files or file not in seal["files"]:
@@ -129,7 +129,7 @@ class ModelFolder:
         try:
             write(partial)
             files = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-            _write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
+            write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
             for file in partial.iterdir():
                 _flush(file)
             _flush(partial)
@@ -166,14 +166,10 @@ def step_name(number: str | int) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    _write_json(path, value)
-
-
-def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -105,7 +105,7 @@ def _with_model(
     if plan is None:
         return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
     try:
-        fresh = NewData.read(asked.data, **asked.reading)
+        fresh = NewData.of(corpus)
     except CorpusError as error:  # the data was read before, so it is the division that fails
         findings.append(Finding("error", "refused", error.what, error.where, error.remedy))
         return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)

@@ -10,10 +10,13 @@ from typing import Final
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import format_of
+from cfner.corpus.lines import text_lines
+from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.words import sentence_from_characters
-from cfner.errors import ConfigError, CorpusError
+from cfner.errors import ConfigError
 from cfner.interop.models import is_model_folder, open_model
+from cfner.interop.text_stream import read_sentences
 from cfner.model.saving import LoadedModel
 from cfner.model.store import ModelFolder
 
@@ -119,9 +122,7 @@ def text_source(
 
 def plain_texts(path: Path) -> Iterator[Sentence]:
     """One text per line, as a stream; empty lines are passed over."""
-    for number, line in _lines(path):
-        if line.strip():
-            yield sentence_from_characters(line, [], source=f"{path}:{number}")[0]
+    return (sentence for sentence in read_sentences(path, "text") if len(sentence))
 
 
 def _is_plain_text(path: Path) -> bool:
@@ -130,7 +131,7 @@ def _is_plain_text(path: Path) -> bool:
     if path.suffix.lower() != ".txt":
         return format_of(path) is None
     shown = []
-    for _, line in _lines(path):
+    for _, line in text_lines(path, ReadReport()):
         if line.strip():
             shown.append(re.split(r"[ \t]+", line.strip()))
         if len(shown) >= _LINES_LOOKED_AT:
@@ -138,16 +139,3 @@ def _is_plain_text(path: Path) -> bool:
     # a line of columns is a word with its tag; prose may end in a capital O, but not line after line
     tagged = sum(len(cells) > 1 and _TAG.fullmatch(cells[-1]) is not None for cells in shown)
     return tagged * 2 <= len(shown)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with path.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"The text is not UTF-8 ({error.reason}).", where=str(path), remedy="Convert the file to UTF-8."
-        ) from error
-    except OSError as error:
-        raise CorpusError(f"The file cannot be read ({error.strerror}).", where=str(path)) from error

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
-from cfner.model.lock import locked
+from cfner.model.lock import PATIENCE, locked
 from cfner.model.store import SEAL, ModelFolder, StoredStep, write_json
 from cfner.stream.labels import LabelSpace
 
-_PATIENCE = 10.0  # seconds to wait for somebody who is saving into the same folder
 _WRITTEN_ANEW = {SEAL, "labels.json", "step.json", "scores.json", "report.json"}
 
 
@@ -73,7 +72,7 @@ def rollback(model: str | Path, step: int) -> PastStep:
     folder = ModelFolder(model)
     target = folder.step(step)
     folder.verify(target)
-    with locked(folder.path, wait=_PATIENCE):
+    with locked(folder.path, wait=PATIENCE):
         folder.point_to(target.name)
     return next(past for past in history(model) if past.current)
 
@@ -92,7 +91,7 @@ def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
 
 def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
     ModelFolder(model).current_name()  # is there a model at all?
-    with locked(Path(model), wait=_PATIENCE):
+    with locked(Path(model), wait=PATIENCE):
         return _relabel(model, kind, types, into)
 
 

@@ -13,6 +13,7 @@ from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Counts, Scores
 from cfner.model.lock import locked
 from cfner.model.prediction import tag
+from cfner.model.saving import OF_THE_MODEL
 from cfner.practice.agreement import AgreementReport, agreement
 from cfner.practice.guard import GuardReport, guard
 from cfner.practice.new_data import (
@@ -29,7 +30,6 @@ from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS
 from cfner.training.progress import Progress
 
-_OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
 Spans = list[tuple[Span, ...]]
 
 
@@ -202,13 +202,13 @@ def _settings(preset: str | None, settings: Mapping[str, Any] | None) -> dict[st
     if preset is not None and preset not in PRESETS:
         raise ConfigError(f"There is no preset '{preset}'.", remedy=f"Known: {', '.join(PRESETS)}.")
     for name in settings or {}:
-        if name in _OF_THE_MODEL:
+        if name in OF_THE_MODEL:
             raise ConfigError(
                 f"The setting '{name}' is the model's own, and learning does not change it.",
                 remedy="Leave it out.",
             )
     chosen = PRESETS[preset] if preset is not None else {}
-    usual = {name: value for name, value in chosen.items() if name not in _OF_THE_MODEL}
+    usual = {name: value for name, value in chosen.items() if name not in OF_THE_MODEL}
     return {"select_on": "new+old", **usual, **(settings or {})}
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.words import sentence_from_characters
 from cfner.errors import CorpusError
+from cfner.interop.text_stream import read_sentences as read_text
 
 _FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
 
@@ -34,9 +34,14 @@ class NewData:
     @classmethod
     def read(cls, path: str, *, dev_share: float = 0.15, **options: Any) -> NewData:
         """A file or folder in any known format. Without a dev split, a share of train is held out."""
-        corpus = Corpus.read(path, **options)
+        return cls.of(Corpus.read(path, **options), dev_share)
+
+    @classmethod
+    def of(cls, corpus: Corpus, dev_share: float = 0.15) -> NewData:
         if not corpus.train:
-            raise CorpusError("There are no training sentences.", where=path, remedy="Give a train file.")
+            raise CorpusError(
+                "There are no training sentences.", where=corpus.name, remedy="Give a train file."
+            )
         train, dev = corpus.train, corpus.dev
         if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
             train, dev = _held_out(train, dev_share)
@@ -100,12 +105,5 @@ def compared_texts(fresh: NewData, unlabelled: Sequence[str | Path]) -> dict[str
     name = f"the new text ({'held-out' if fresh.dev else 'training'} sentences of {fresh.name})"
     texts = {name: ComparedText(own, tuple(sentence.spans for sentence in own))}
     for path in unlabelled:
-        try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise CorpusError(
-                f"The text cannot be read: {error}.", where=str(path), remedy="Give a file of UTF-8 text."
-            ) from error
-        read = tuple(sentence_from_characters(line, [])[0] for line in lines if line.strip())
-        texts[str(path)] = ComparedText(tuple(s for s in read if len(s)), None)
+        texts[str(path)] = ComparedText(tuple(s for s in read_text(Path(path), "text") if len(s)), None)
     return texts

@@ -19,7 +19,7 @@ BLANK_TOKEN = "token of blanks only, left out"  # noqa: S105
 EMPTY_DOCUMENT = "document without words, left out"
 
 
-def _spacy() -> Any:
+def load_spacy() -> Any:
     try:
         import spacy
         import spacy.tokens
@@ -47,7 +47,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    spacy = _spacy()
+    spacy = load_spacy()
     try:
         # DocBin is zlib over msgpack: a broken file may fail in either, or in spaCy's own unpacking.
         documents = list(spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
@@ -92,16 +92,16 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
 
 def write_spacy(sentences: Iterable[Sentence], path: str | Path, *, overwrite: bool = False) -> None:
     """A DocBin with one document per sentence; the words of sentences without a text are joined by blanks."""
-    spacy = _spacy()
+    spacy = load_spacy()
     vocab = spacy.blank("xx").vocab
     documents = spacy.tokens.DocBin()
     for sentence in sentences:
-        documents.add(_document(sentence, vocab, spacy))
+        documents.add(document_of(sentence, vocab, spacy))
     with whole_file(Path(path), overwrite) as file:
         file.write(documents.to_bytes())
 
 
-def _document(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
+def document_of(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
     words: list[str] = []
     spaces: list[bool] = []
     index: list[int] = []  # number of the token of each word
