@@ -38,6 +38,7 @@ bench: $(VENV)/.dev-installed
 
 torture: $(VENV)/.dev-installed
 	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture -n 0
+	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
 
 clean:
 	rm -rf $(VENV) runs build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
