@@ -86,7 +86,9 @@ def write_onnx(model: LoadedModel, file: Path, *, int8: bool = False) -> None:
 
 
 def _trace(model: LoadedModel, file: Path, large: bool) -> None:
-    graph = _Graph(copy.deepcopy(model.network.body), copy.deepcopy(model.network.head)).cpu().eval()
+    encoder: Any = copy.deepcopy(model.network.body)
+    encoder.set_attn_implementation("eager")  # a simpler graph than sdpa's, and a little faster
+    graph = _Graph(encoder, copy.deepcopy(model.network.head)).cpu().eval()
     either = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     with _quiet(), torch.no_grad():
         try:

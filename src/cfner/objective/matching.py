@@ -17,8 +17,10 @@ from torch import Tensor
 
 from cfner.errors import ConfigError
 
-_QUERIES_AT_A_TIME = 2048
-_KEYS_AT_A_TIME = 16384  # 2048 x 16384 similarities: 128 MiB
+_QUERIES_AT_A_TIME = 4096
+_KEYS_AT_A_TIME = (
+    2048  # 4096 x 2048 similarities are 32 MiB; other shapes were slower, see docs/performance.md
+)
 
 
 def default_weights(k: int) -> tuple[float, ...]:
@@ -49,25 +51,32 @@ def nearest_neighbours(features: Tensor, k: int, rows: Tensor | None = None) -> 
         return torch.empty(len(asked), 0, dtype=torch.long), torch.empty(len(asked), 0)
     indices, cosines = [], []
     for at in range(0, len(asked), _QUERIES_AT_A_TIME):
-        # normalised block by block: a normalised copy of a large pool would double its memory
-        chosen = asked[at : at + _QUERIES_AT_A_TIME]
-        queries = F.normalize(features[chosen], dim=1)
-        best: Tensor | None = None
-        where: Tensor | None = None
-        for start in range(0, n, _KEYS_AT_A_TIME):
-            similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
-            _hide_self(similarity, chosen, start)
-            block, block_index = similarity.topk(min(k, similarity.shape[1]), dim=1)
-            block_index = block_index + start
-            if best is not None and where is not None:
-                block, block_index = torch.cat([best, block], 1), torch.cat([where, block_index], 1)
-                block, keep = block.topk(min(k, block.shape[1]), dim=1)
-                block_index = block_index.gather(1, keep)
-            best, where = block, block_index
-        assert best is not None and where is not None  # noqa: S101 - n > 0 here
-        indices.append(where)
-        cosines.append(best)
+        found = _nearest_of_block(features, asked[at : at + _QUERIES_AT_A_TIME], k)
+        indices.append(found[0])
+        cosines.append(found[1])
     return torch.cat(indices), torch.cat(cosines)
+
+
+def _nearest_of_block(features: Tensor, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    # normalised block by block: a normalised copy of a large pool would double its memory
+    queries = F.normalize(features[rows], dim=1)
+    best = torch.full((len(rows), k), float("-inf"))
+    where = torch.zeros(len(rows), k, dtype=torch.long)
+    for start in range(0, len(features), _KEYS_AT_A_TIME):
+        similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
+        _hide_self(similarity, rows, start)
+        # a maximum costs a tenth of a top-k, and the further the search, the fewer rows still improve
+        better = (similarity.amax(1) > best[:, -1]).nonzero()[:, 0]
+        if not len(better):
+            continue
+        block, block_index = similarity[better].topk(min(k, similarity.shape[1]), dim=1)
+        block, block_index = (
+            torch.cat([best[better], block], 1),
+            torch.cat([where[better], block_index + start], 1),
+        )
+        best[better], keep = block.topk(k, dim=1)
+        where[better] = block_index.gather(1, keep)
+    return where, best
 
 
 def _hide_self(similarity: Tensor, rows: Tensor, first_key: int) -> None:
