@@ -32,6 +32,9 @@ class TrainingConfig(BaseModel):
         0, ge=0, description="lowest layers (and embeddings) that are not trained, their output computed once"
     )
     train_embeddings: bool = Field(False, description="update the subword embedding table")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="of the encoder while it is trained; default: what it came with"
+    )
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")
     select_on: Literal["new", "new+old"] = Field(

@@ -15,6 +15,7 @@ from torch import Tensor
 from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
 from cfner.methods.registry import Method
+from cfner.model.dropout import set_dropout
 from cfner.model.head import CosineHead
 from cfner.model.inference import outputs
 from cfner.model.lower import LowerOutput, TwoParts
@@ -50,6 +51,7 @@ def train(
     With a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
     """
     parts = _freeze(network, config)
+    set_dropout(network.body, config.dropout)
     loader, order = training_loader(
         prepared.data.text, batch_size=config.batch_size, seed=seed, workers=config.workers
     )
