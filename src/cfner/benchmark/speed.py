@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from typing import Any, Literal
 from cfner.benchmark.speed_peers import StockPipeline, has_faiss, search_seconds, trainer_epoch
 from cfner.benchmark.speed_setup import Bench, seconds
 from cfner.corpus.sentence import Sentence
+from cfner.errors import ConfigError
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.model.prediction import tag
 from cfner.tagger import ContinualTagger
@@ -48,10 +49,18 @@ class Ratio:
         return asdict(self) | {"missed": self.missed}
 
 
-def speed_report(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
-    """Measure one ratio after the other; ``said`` hears what is being measured."""
-    for part in (_epochs, _trainer, _steps, _prediction, _search, _memory):
-        yield from part(bench, repeat, said)
+def speed_report(
+    bench: Bench, repeat: int, said: Callable[[str], None], parts: Sequence[str] = ()
+) -> Iterator[Ratio]:
+    """Measure one ratio after the other, all or those of ``parts``; ``said`` hears what is being measured."""
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise ConfigError(
+            f"The speed bench has no part {unknown[0]!r}.", remedy=f"Its parts are {', '.join(PARTS)}."
+        )
+    for name, part in PARTS.items():
+        if not parts or name in parts:
+            yield from part(bench, repeat, said)
 
 
 def _ratio(turns: list[tuple[float, float]], name: str, target: float | None = None, **more: Any) -> Ratio:
@@ -187,6 +196,17 @@ def _learn_and_tell_peak(source: str, sentences: Path, settings: dict[str, Any])
     tagger = ContinualTagger.load(source, epochs=1, **settings)
     tagger.learn(Step(types=types, train=train, known=tagger.types, index=1))
     sys.stdout.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}\n")
+
+
+Part = Callable[[Bench, int, Callable[[str], None]], Iterator[Ratio]]
+PARTS: Mapping[str, Part] = {
+    "epochs": _epochs,
+    "trainer": _trainer,
+    "steps": _steps,
+    "prediction": _prediction,
+    "search": _search,
+    "memory": _memory,
+}
 
 
 if __name__ == "__main__":

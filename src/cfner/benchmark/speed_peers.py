@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +69,8 @@ def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
         data_collator=DataCollatorForTokenClassification(tokenizer),
         callbacks=[Stopwatch()],
     )
-    trainer.train()
+    with redirect_stdout(sys.stderr):  # it prints its figures
+        trainer.train()
     return min(took)
 
 
