@@ -1,0 +1,148 @@
+"""Figures that others have published, as data: what a run here may be set beside.
+
+Each JSON file is one table, transcribed as printed. A figure that cannot be right as printed stays as it is
+and says so in ``doubtful``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from cfner.errors import ConfigError, nearest
+
+_TABLES = (
+    "main",
+    "conll2003",
+    "ablation",
+    "hyper_parameters",
+    "combination",
+    "random_sampling",
+    "later",
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Micro and macro F1 in percent, means over the steps; deviations over seeds where they are printed."""
+
+    table: str  # main, ablation, hyper-parameters, combination, random sampling, later
+    source: str  # the publication, to be shown
+    where: str  # the place in it
+    data: str
+    first: int
+    per_step: int
+    method: str  # under the name that it has here, if it exists here
+    printed: str  # as the publication names it
+    micro: float | None = None
+    micro_std: float | None = None
+    macro: float | None = None
+    macro_std: float | None = None
+    doubtful: str | None = None  # why the figure cannot be trusted as printed
+
+    @property
+    def setting(self) -> str:
+        return f"FG-{self.first}-PG-{self.per_step}"
+
+
+@dataclass(frozen=True)
+class Split:
+    sentences: int
+    mentions: int
+
+
+@dataclass(frozen=True)
+class CorpusStatistics:
+    """What the paper says of a corpus: counts over all splits together, rounded to thousands.
+
+    ``types`` are named as in the paper and stand in the order in which they are learned; ``labels`` are what
+    the corpus's files call them. ``splits`` (exact counts) come from ``splits_source``, since the paper gives
+    none; empty where no public count is known.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    n_types: int
+    sentences: int
+    mentions: int
+    rounded_to: int
+    source: str
+    in_files: Mapping[str, str] = field(default_factory=dict)
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    splits_source: str | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The types under the names that they have in the corpus's files, in the order of ``types``."""
+        return tuple(self.in_files.get(type_, type_) for type_ in self.types)
+
+
+@dataclass(frozen=True)
+class Published:
+    """Everything at once, with a few ways to ask."""
+
+    figures: tuple[Figure, ...]
+    corpora: Mapping[str, CorpusStatistics]
+
+    def of(self, data: str, first: int, per_step: int) -> tuple[Figure, ...]:
+        """The figures of one corpus (whatever the spelling of its name) in one setting."""
+        return tuple(
+            figure
+            for figure in self.figures
+            if same_corpus(figure.data, data) and (figure.first, figure.per_step) == (first, per_step)
+        )
+
+
+def same_corpus(one: str, other: str) -> bool:
+    """'CoNLL2003', 'conll-2003' and 'data/conll_2003' are one corpus."""
+    return _plain(one) == _plain(other)
+
+
+@cache
+def load() -> Published:
+    """Read the tables that come with the package."""
+    sources: dict[str, str] = _read("sources")
+    figures: list[Figure] = []
+    for name in _TABLES:
+        table = _read(name)
+        for row in table["figures"]:
+            source = sources[row.get("source", table.get("source"))]
+            told = {key: value for key, value in row.items() if key != "source"}
+            figures.append(Figure(table=table["table"], where=table["where"], source=source, **told))
+    return Published(tuple(figures), _corpora(sources))
+
+
+def statistics(name: str) -> CorpusStatistics:
+    """What the paper says of one of its corpora; the spelling of the name does not matter."""
+    corpora = load().corpora
+    for known, corpus in corpora.items():
+        if same_corpus(known, name):
+            return corpus
+    raise ConfigError(f"The paper has no corpus '{name}'.", remedy=nearest(name, corpora))
+
+
+def _corpora(sources: Mapping[str, str]) -> dict[str, CorpusStatistics]:
+    table = _read("statistics")
+    paper = f"{sources[table['source']]}, {table['where']}"
+    corpora = {}
+    for row in table["corpora"]:
+        facts = dict(row)
+        facts["types"] = tuple(row["types"])
+        facts["splits"] = {name: Split(**counts) for name, counts in row.get("splits", {}).items()}
+        if "splits_source" in row:
+            facts["splits_source"] = sources[row["splits_source"]]
+        corpora[row["name"]] = CorpusStatistics(source=paper, **facts)
+    return corpora
+
+
+def _read(name: str) -> Any:
+    return json.loads(files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _plain(name: str) -> str:
+    last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    return "".join(sign for sign in last.casefold() if sign.isalnum())
