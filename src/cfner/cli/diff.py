@@ -59,10 +59,10 @@ def diff(
     If the text is labelled, each change is called right or wrong.
     """
     from cfner.cli.show import console, plain, print_json
+    from cfner.interop.page import write_page
     from cfner.practice.diff import diff_models
     from cfner.practice.diff_page import page
     from cfner.practice.diff_sources import two_models
-    from cfner.practice.page import write_page
 
     names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
     refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)

@@ -41,9 +41,9 @@ def explain(
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
     from cfner.cli.show import console, plain, print_json
     from cfner.corpus.corpus import Corpus
+    from cfner.interop.page import write_page
     from cfner.practice.explain import explain_run
     from cfner.practice.explain_page import page
-    from cfner.practice.page import write_page
 
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
     found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top)

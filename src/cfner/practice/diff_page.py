@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 
 from cfner.corpus.sentence import Sentence
+from cfner.interop.page import text, whole_page, word
 from cfner.model.prediction import Entity, Prediction
 from cfner.practice.diff import Change, ModelDiff, SentenceDiff, blank_before
 from cfner.practice.diff_pairs import KINDS, Kind, Verdict
 from cfner.practice.diff_style import STYLE
-from cfner.practice.page import text, whole_page, word
 
 _CONTEXT = 14  # words shown on each side of a change
 

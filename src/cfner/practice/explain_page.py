@@ -6,6 +6,7 @@ itself to load or run anything (Content-Security-Policy).
 
 from __future__ import annotations
 
+from cfner.interop.page import text, whole_page, word
 from cfner.practice.explain_style import STYLE
 from cfner.practice.explanation import (
     Distribution,
@@ -15,7 +16,6 @@ from cfner.practice.explanation import (
     SliceSummary,
     TokenExplanation,
 )
-from cfner.practice.page import text, whole_page, word
 
 _CONTEXT = 9  # words shown on each side of a matched token
 
