@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.words import sentence_from_characters
 from cfner.errors import ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
@@ -53,6 +53,7 @@ class ContinualTagger:
         self.record: StepRecord | None = None
         self.scores: Scores | None = None
         self.scored_on: str | None = None  # in words, where it is not simply test data
+        self.found: tuple[tuple[Sentence, tuple[Span, ...]], ...] = ()  # by the last evaluation, to look into
         self.prepared: PreparedStep | None = None  # the last step learned here, to look into
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
@@ -199,6 +200,7 @@ class ContinualTagger:
         predicted = predict_spans(
             self.model.network, data.text, self.model.labels, batch_size=self.config.eval_batch_size
         )
+        self.found = tuple(zip(kept, predicted, strict=True))
         gold = [sentence.spans for sentence in kept]
         scores = score(gold, predicted, self.types)
         if self.record is not None:

@@ -12,6 +12,9 @@ from typing import Any
 from accelerate import PartialState
 from accelerate.utils import parse_flag_from_env
 
+from cfner.benchmark.files import write_whole
+from cfner.benchmark.mentions import FILE as MENTIONS
+from cfner.benchmark.mentions import mention_rows
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
@@ -19,6 +22,7 @@ from cfner.model.lock import FILE as LOCK
 from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
 from cfner.stream.manifest import settings_hash
+from cfner.stream.slicing import mention_counts
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED
@@ -48,16 +52,17 @@ class RunResult:
             "data": self.stream.corpus_name,
             "first": self.stream.first,
             "per_step": self.stream.per_step,
+            "sampling": self.stream.sampling,
             "seed": self.config.seed,
             "steps": [
                 {
-                    "types": list(step.types),
+                    "types": list(types),
                     "micro_f1": scores.micro_f1,
                     "macro_f1": scores.macro_f1,
                     "per_type": scores.f1_of,
                     "confusion": scores.confusions.to_json() if scores.confusions else None,
                 }
-                for step, scores in zip(self.stream, m.steps, strict=False)
+                for types, scores in zip(self.stream.types_per_step, m.steps, strict=False)
             ],
             "mean_micro_f1": m.mean_micro,
             "mean_macro_f1": m.mean_macro,
@@ -65,6 +70,11 @@ class RunResult:
             "last_macro_f1": m.last_macro,
             "forgetting": m.forgetting,
             "mean_forgetting": m.mean_forgetting,
+            "confusion": last.to_json() if (last := m.steps[-1].confusions) else None,
+            "slices": [
+                {"sentences": len(part), "mentions": dict(sorted(mention_counts(part).items()))}
+                for part in self.stream.slices
+            ],
             "hashes": self.hashes,
             "measured": {"seconds": self.seconds, "peak_memory": _peak_memory()},
         }
@@ -77,26 +87,31 @@ def run_stream(
     *,
     resume: bool = False,
     progress: Progress | None = None,
+    keep_mentions: bool = False,
 ) -> tuple[RunResult, ContinualTagger]:
-    """Learn every step in order. With ``out`` each finished step is saved there before the next begins."""
+    """Learn every step in order. With ``out`` each finished step is saved there before the next begins.
+
+    ``keep_mentions``: with each step goes what was found in each test sentence, so that methods can be
+    compared sentence by sentence.
+    """
     _check_test_data(stream)
     if out is None or not PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).is_main_process:
-        return _run_stream(stream, config, out, resume=resume, progress=progress)
+        return _run_stream(stream, config, out, resume, progress, keep_mentions)
     _refuse_other_content(ModelFolder(out))  # before as much as a lock is written there
     with locked(Path(out)):
-        return _run_stream(stream, config, out, resume=resume, progress=progress)
+        return _run_stream(stream, config, out, resume, progress, keep_mentions)
 
 
 def _run_stream(
     stream: TaskStream,
     config: TrainingConfig,
     out: str | Path | None,
-    *,
     resume: bool,
     progress: Progress | None,
+    keep_mentions: bool,
 ) -> tuple[RunResult, ContinualTagger]:
     progress = progress or Silent()
-    hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
+    hashes = _hashes(stream, config)
     folder = ModelFolder(out) if out is not None else None
     matrix, tagger = StepMatrix(), None
     if folder is not None:
@@ -113,14 +128,14 @@ def _run_stream(
         tagger.learn(step, progress, unfinished=folder.path if folder is not None else None)
         matrix = matrix.with_step(tagger.evaluate(stream.test_up_to(step)))
         if folder is not None and tagger.accelerator.is_main_process:
-            tagger.save(folder.path)
+            tagger.save(folder.path, {MENTIONS: mention_rows(tagger.found)} if keep_mentions else None)
             (folder.path / UNFINISHED).unlink(missing_ok=True)
         tagger.accelerator.wait_for_everyone()
     seconds = time.perf_counter() - started
     result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)
     finished_before = done == len(stream) and folder is not None and (folder.path / RESULTS).is_file()
     if folder is not None and tagger.accelerator.is_main_process and not finished_before:
-        _write(folder.path / RESULTS, {"runs": [result.to_json()]})
+        write_whole(folder.path / RESULTS, {"runs": [result.to_json()]})
     return result, tagger
 
 
@@ -143,6 +158,24 @@ def _refuse_other_content(folder: ModelFolder) -> None:
         )
 
 
+def begin_run(folder: ModelFolder, stream: TaskStream, config: TrainingConfig) -> None:
+    """Write down what the run in this folder is to be, if that was not done before."""
+    if (folder.path / RUN).is_file():
+        return
+    _refuse_other_content(folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "hashes": _hashes(stream, config),
+        "manifest": stream.manifest(),
+        "config": config.model_dump(mode="json"),
+    }
+    write_whole(folder.path / RUN, settings)
+
+
+def _hashes(stream: TaskStream, config: TrainingConfig) -> dict[str, str]:
+    return {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
+
+
 def _open(
     folder: ModelFolder,
     hashes: dict[str, str],
@@ -154,10 +187,7 @@ def _open(
     """Start a new run folder, or pick up the one that is there."""
     record = folder.path / RUN
     if not record.is_file():
-        _refuse_other_content(folder)
-        folder.path.mkdir(parents=True, exist_ok=True)
-        settings = {"hashes": hashes, "manifest": stream.manifest(), "config": config.model_dump(mode="json")}
-        _write(record, settings)
+        begin_run(folder, stream, config)
         return None, StepMatrix()
     if not resume:
         raise ModelError(
@@ -180,7 +210,7 @@ def _open(
     if not names:
         return None, matrix
     progress.note(f"resuming after step {len(names)} of {len(stream)}")
-    if folder.current_name() != names[-1]:
+    if not folder.exists() or folder.current_name() != names[-1]:
         folder.point_to(names[-1])  # stopped between the step's rename and the pointer's
     return ContinualTagger.load(folder.path, **config.model_dump()), matrix
 
@@ -194,12 +224,6 @@ def _saved_hashes(record: Path) -> dict[str, str]:
             where=str(record),
             remedy="Restore it from a copy, or choose another folder with --out.",
         ) from error
-
-
-def _write(path: Path, value: Any) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)
 
 
 def _peak_memory() -> int:

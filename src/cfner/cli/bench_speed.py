@@ -1,4 +1,4 @@
-"""``cfner bench``: measurements that can be repeated."""
+"""``cfner bench speed``: what the causal effect costs, and how fast this is beside others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import typer
 if TYPE_CHECKING:
     from cfner.benchmark.speed import Ratio
 
-app = typer.Typer(name="bench", help="Measurements that can be repeated.", no_args_is_help=True)
 
-
-@app.command()
 def speed(
     data: Annotated[
         str | None, typer.Argument(help="A corpus; by default text that is generated for the purpose.")
@@ -21,6 +18,9 @@ def speed(
     sentences: Annotated[int, typer.Option(help="Sentences to train and predict on.")] = 400,
     batch_size: Annotated[int, typer.Option(help="Sentences per batch in training.")] = 8,
     repeat: Annotated[int, typer.Option(help="Turns; what is compared is measured in turns.")] = 5,
+    only: Annotated[
+        str, typer.Option(help="Parts, with commas: epochs, trainer, steps, prediction, search, memory.")
+    ] = "",
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
@@ -43,7 +43,8 @@ def speed(
     told = console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="cfner-bench-") as folder:
         bench = Bench.of(corpus, Path(folder), encoder=encoder, batch_size=batch_size, max_length=128)
-        found = list(speed_report(bench, repeat, lambda what: told.print(f"measuring {what} ...")))
+        said = lambda what: told.print(f"measuring {what} ...")  # noqa: E731
+        found = list(speed_report(bench, repeat, said, [part for part in only.split(",") if part]))
     if json:
         print_json({"machine": _machine(), "ratios": [ratio.to_json() for ratio in found]})
     else:

@@ -40,6 +40,9 @@ def train(
     tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
     # the method
     method: Annotated[str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: cfner.")] = None,
+    use: Annotated[
+        list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")
+    ] = None,
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
     ] = None,
@@ -99,28 +102,23 @@ def train(
         "seed": seed,
         "trackers": tuple(tracker) if tracker else None,
     }
+    from cfner.benchmark.streams import Division, Source
+    from cfner.methods.registry import load_file
+
+    for file in use or []:
+        load_file(file)
     settings = build_config(flags, paper, set_ or [], config, preset)
-
-    from dataclasses import replace
-
-    from cfner.corpus.corpus import Corpus
-    from cfner.errors import ConfigError
-    from cfner.stream.stream import TaskStream
-
-    whole = Corpus.read(data, format=format, tag_column=tag_column)
-    if score_on not in {"test", "dev"}:
-        raise ConfigError(f"There is no split '{score_on}' to score on.", remedy="Use test or dev.")
-    scored = whole.every(score_every or every)
-    corpus = replace(whole.every(every), test=scored.test if score_on == "test" else scored.dev)
-    stream = TaskStream.split(
-        corpus,
-        first=first,
-        per_step=per_step,
-        order=[part.strip() for part in order.split(",")] if order else None,
-        sampling=sampling,
-        seed=seed,
+    source = Source(
+        data,
+        format=format,
+        tag_column=tag_column,
+        every=every,
+        score_every=score_every,
+        score_on=score_on,
         min_mentions=min_mentions,
+        order=tuple(part.strip() for part in order.split(",")) if order else None,
     )
+    stream = Division(first, per_step, sampling).stream(source.read(), source, seed)
     if dry_run:
         _tell_plan(stream, settings, json)
         return

@@ -6,9 +6,13 @@ a method here uses them.
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import inspect
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -83,6 +87,51 @@ def register(method: M) -> M:
         raise ConfigError(f"Two methods are named '{method.name}'.", remedy="Rename one of them.")
     _METHODS[method.name] = method
     return method
+
+
+def load_file(path: str | Path) -> list[str]:
+    """Run a file that registers methods of its own; their names. Only ever a file that the user named."""
+    file = Path(path).resolve()
+    before = set(_METHODS)
+    name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        found = importlib.util.spec_from_file_location(name, file)
+        if found is None or found.loader is None or not file.is_file():
+            raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
+        module = importlib.util.module_from_spec(found)
+        sys.modules[name] = module  # pydantic looks annotations up there
+        try:
+            found.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            for half_done in set(_METHODS) - before:
+                del _METHODS[half_done]
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(
+                f"The file with a method cannot be run: {type(error).__name__}: {error}.",
+                where=str(path),
+                remedy="'cfner bench add-method NAME' writes one that can.",
+            ) from error
+    registered = [key for key, kind in _METHODS.items() if kind.__module__ == name]
+    if not registered:
+        raise ConfigError(
+            "The file registers no method.",
+            where=str(path),
+            remedy="Put @register above its class; 'cfner bench add-method NAME' writes an example.",
+        )
+    return registered
+
+
+def source_hash(name: str) -> str | None:
+    """The hash of the file that a foreign method is written in; None for the methods of this program."""
+    kind = method_class(name)
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return None
+    file = inspect.getsourcefile(kind)
+    if file is None:
+        raise ConfigError(f"The method '{name}' has no source file.", remedy="Write it in a file.")
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def method_names() -> list[str]:

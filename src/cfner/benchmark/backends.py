@@ -1,0 +1,202 @@
+"""Where the jobs of a grid run: processes on this machine, or a Ray cluster. Both start the same worker."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from cfner.benchmark.worker import WATCH_PARENT
+from cfner.errors import ConfigError, MissingExtraError
+
+LOG = "log.txt"
+
+
+class Backend(Protocol):
+    """Starts jobs and tells when they ended. ``slots``: how many at once."""
+
+    slots: int
+
+    def start(self, folder: Path) -> None: ...
+
+    def ended(self) -> list[tuple[Path, int]]:
+        """Jobs that ended since the last call, with their exit codes."""
+        ...
+
+    def stop(self) -> None:
+        """End what is running; it goes on from where it was when the grid is started again."""
+        ...
+
+
+def worker_command(folder: Path, processes: int = 1) -> list[str]:
+    module = ["-m", "cfner.benchmark.worker", str(folder.resolve()), WATCH_PARENT]
+    if processes == 1:
+        return [sys.executable, *module]
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes"]
+    return [*launch, str(processes), *module]
+
+
+def start_worker(
+    folder: Path, environment: dict[str, str], processes: int = 1
+) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    """A worker whose life ends with this process: it reads from a pipe that nobody else holds."""
+    log = (folder / LOG).open("ab")
+    process = subprocess.Popen(
+        worker_command(folder, processes),
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=log,
+        env={**os.environ, **environment},
+        start_new_session=True,  # a ctrl-c is for the grid, which then stops its workers itself
+    )
+    return process, log
+
+
+def threads_for(jobs: int, cores: int | None = None) -> int:
+    return max(1, (cores or os.cpu_count() or 1) // jobs)
+
+
+def environment_for(threads: int, device: int | None = None) -> dict[str, str]:
+    found = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    return found if device is None else {**found, "CUDA_VISIBLE_DEVICES": str(device)}
+
+
+@dataclass
+class LocalProcesses:
+    """``slots`` workers at once. With GPUs each worker gets one (or all of them, with several processes)."""
+
+    slots: int
+    threads: int
+    devices: Sequence[int] = ()
+    processes: int = 1
+    _running: dict[Path, tuple[subprocess.Popen[bytes], IO[bytes], int | None]] = field(default_factory=dict)
+
+    @classmethod
+    def sized(cls, jobs: int | None, processes: int = 1) -> LocalProcesses:
+        """By default as many as fit the machine: one per GPU, or one per core while memory lasts."""
+        import torch
+
+        gpus = torch.cuda.device_count()
+        fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, _memory_gib() // 3))
+        slots = fits if jobs is None else jobs
+        if slots < 1 or processes < 1:
+            raise ConfigError(f"{slots} jobs cannot run.", remedy="Give --jobs a number of 1 or more.")
+        return cls(slots, threads_for(slots), range(gpus) if gpus and processes == 1 else (), processes)
+
+    def start(self, folder: Path) -> None:
+        taken = {device for *_, device in self._running.values()}
+        device = next((d for d in self.devices if d not in taken), None)
+        process, log = start_worker(folder, environment_for(self.threads, device), self.processes)
+        self._running[folder] = (process, log, device)
+
+    def ended(self) -> list[tuple[Path, int]]:
+        done = []
+        for folder, (process, log, _) in list(self._running.items()):
+            code = process.poll()
+            if code is not None:
+                _close(process, log)
+                del self._running[folder]
+                done.append((folder, code))
+        return done
+
+    def stop(self) -> None:
+        for process, _, _ in self._running.values():
+            process.terminate()
+        for process, log, _ in self._running.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            _close(process, log)
+        self._running.clear()
+
+
+@dataclass
+class RayCluster:
+    """One Ray task per job. Data and RUNS must be at the same paths on every machine (a shared disk)."""
+
+    slots: int
+    _ray: Any
+    _task: Any
+    _running: dict[Any, Path] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, address: str, *, cores: int = 1, gpus: float = 0, processes: int = 1) -> RayCluster:
+        """``address``: of a running cluster, ``auto`` for the one this machine is part of, ``local`` to
+        start one here. ``cores`` and ``gpus`` are what each job asks the cluster for."""
+        try:
+            ray: Any = importlib.import_module("ray")
+        except ImportError as error:
+            raise MissingExtraError("ray", "ray", "A grid on a Ray cluster") from error
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"There is no Ray cluster at '{address}': {error}.",
+                remedy="Give the address that 'ray start --head' printed, or 'local'.",
+            ) from error
+        slots = int(ray.cluster_resources().get("CPU", 1) // cores)
+        if gpus:
+            slots = min(slots, int(ray.cluster_resources().get("GPU", 0) // gpus))
+        if slots < 1:
+            raise ConfigError(
+                f"The cluster has no place for a job of {cores} cores and {gpus:g} GPUs.",
+                remedy="Ask for less with --cores and --gpus.",
+            )
+        task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=2)(_ray_job)
+        return cls(slots, ray, lambda folder: task.remote(folder, environment_for(cores), processes))
+
+    def start(self, folder: Path) -> None:
+        self._running[self._task(str(folder.resolve()))] = folder
+
+    def ended(self) -> list[tuple[Path, int]]:
+        if not self._running:
+            return []
+        ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
+        return [(self._running.pop(ref), self._exit_code(ref)) for ref in ready]
+
+    def stop(self) -> None:
+        for ref in self._running:
+            self._ray.cancel(ref, force=True)
+        self._running.clear()
+        self._ray.shutdown()
+
+    def _exit_code(self, ref: Any) -> int:
+        try:
+            return int(self._ray.get(ref))
+        except self._ray.exceptions.RayError as error:  # its machine is gone, or memory was
+            sys.stderr.write(f"{error}\n")
+            return 1
+
+
+def _ray_job(folder: str, environment: dict[str, str], processes: int) -> int:
+    """Runs on a machine of the cluster."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"{folder} is not on this machine: RUNS must be on a shared disk")
+    process, log = start_worker(Path(folder), environment, processes)
+    try:
+        return process.wait()
+    finally:
+        _close(process, log)
+
+
+def _close(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+    log.close()
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def _memory_gib() -> int:
+    try:
+        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30)
+    except (ValueError, OSError, AttributeError):
+        return 8

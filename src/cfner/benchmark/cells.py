@@ -1,0 +1,156 @@
+"""One cell of a grid: a method on a stream with a seed. Its key is a hash of all that its result is made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from cfner.benchmark.streams import Division, Source
+from cfner.corpus.corpus import Corpus
+from cfner.errors import ConfigError
+from cfner.methods.registry import create, source_hash
+from cfner.stream.manifest import sentences_hash, settings_hash
+from cfner.stream.stream import TaskStream
+from cfner.training.config import TrainingConfig
+
+# To be raised when a change of this program changes what a run computes: finished cells are then done anew.
+RECIPE: Final = 1
+# Settings without a part in a first step, which has no teacher: plain cross-entropy whatever the method is.
+_LATER_STEPS_ONLY: Final = frozenset({"method", "parameters", "without", "matches", "select_on"})
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """A method with parameters of its own and without parts of it, written as it is read in tables:
+    ``cfner with k=1 & lambda_base=1 without effect_o & curriculum``."""
+
+    name: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> MethodChoice:
+        shape = r"\s*(\S+)(?:\s+with\s+(?P<with>.+?))?(?:\s+without\s+(?P<without>.+?))?\s*"
+        found = re.fullmatch(shape, text)
+        if found is None:
+            raise ConfigError(f"'{text}' does not name a method.", remedy=_HOW)
+        parameters = {}
+        for pair in _listed(found["with"]):
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise ConfigError(f"'{pair}' in '{text.strip()}' sets nothing.", remedy=_HOW)
+            parameters[name.strip()] = _value(value.strip())
+        choice = cls(
+            found[1], tuple(sorted(parameters.items())), tuple(sorted(set(_listed(found["without"]))))
+        )
+        create(
+            choice.name, dict(choice.parameters), choice.without
+        )  # a wrong name is an error before any work
+        return choice
+
+    def __str__(self) -> str:
+        with_ = " & ".join(f"{name}={_text(value)}" for name, value in self.parameters)
+        without = " & ".join(self.without)
+        return self.name + (f" with {with_}" if with_ else "") + (f" without {without}" if without else "")
+
+    def applied_to(self, config: TrainingConfig) -> TrainingConfig:
+        """The same settings for this method. Parameters that it does not have were meant for others."""
+        known = create(self.name).Parameters.model_fields
+        common = {name: value for name, value in config.parameters.items() if name in known}
+        return config.model_copy(
+            update={
+                "method": self.name,
+                "parameters": {**common, **dict(self.parameters)},
+                "without": self.without,
+            }
+        )
+
+
+_HOW = "Write for example: cfner, extendner, cfner with k=1 & lambda_base=1, cfner without effect_o."
+
+
+def parse_methods(text: str) -> list[MethodChoice]:
+    """Methods with commas between them."""
+    choices = [MethodChoice.parse(part) for part in text.split(",") if part.strip()]
+    if not choices:
+        raise ConfigError("No method was named.", remedy=_HOW)
+    return list(dict.fromkeys(choices))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is to be run. ``uses``: files of methods that are not part of this program."""
+
+    source: Source
+    division: Division
+    method: MethodChoice
+    config: TrainingConfig  # of this method, with its seed
+    uses: tuple[str, ...] = ()
+
+    @property
+    def seed(self) -> int:
+        return self.config.seed
+
+    def stream(self, corpus: Corpus) -> TaskStream:
+        return self.division.stream(corpus, self.source, self.seed)
+
+    def key(self, stream: TaskStream) -> str:
+        """Equal keys, equal results: the text, its division, the settings, the code of a foreign method."""
+        return settings_hash(
+            {
+                "recipe": RECIPE,
+                "stream": stream.manifest()["hash"],
+                "config": self.config.what_matters(),
+                "code": source_hash(self.config.method),
+            }
+        )[:24]
+
+    def first_step_key(self, stream: TaskStream) -> str:
+        """Equal for cells whose first step is the same computation on the same data."""
+        first = stream[0]
+        settings = {k: v for k, v in self.config.what_matters().items() if k not in _LATER_STEPS_ONLY}
+        data = {"train": first.train, "dev": first.dev, "test": stream.test_up_to(first)}
+        hashes = {name: sentences_hash(sentences) for name, sentences in data.items()}
+        return settings_hash({"recipe": RECIPE, "types": first.types, "config": settings, **hashes})[:24]
+
+    def first_step(self) -> Cell:
+        """A cell whose first step stands for that of all cells with the same ``first_step_key``."""
+        plain = MethodChoice("finetune")
+        return replace(self, method=plain, config=plain.applied_to(self.config), uses=())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source.to_json(),
+            "division": vars(self.division),
+            "method": str(self.method),
+            "config": self.config.model_dump(mode="json"),
+            "uses": list(self.uses),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
+        return cls(
+            Source.from_json(data["source"]),
+            Division(**data["division"]),
+            MethodChoice.parse(data["method"]),
+            TrainingConfig.build(data["config"]),
+            tuple(data["uses"]),
+        )
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split("&") if part.strip()] if text else []
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,216 @@
+"""A grid of runs in a folder: what was asked for, what is finished, and the results of all.
+
+    RUNS/
+      grid.json              every cell that was asked for, and how it stands
+      results.json, results.csv   the finished ones, in the order of the grid
+      cells/KEY/             job.json, log.txt, and result.json, counts.npz, features.npz or error.json
+      first/KEY/             a first step that several cells begin with
+
+A cell's folder is named by a hash of all that its result depends on, so nothing is done twice, and nothing
+that was finished is done again unless something that matters changed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cfner.benchmark.cells import Cell, MethodChoice
+from cfner.benchmark.files import write_text, write_whole
+from cfner.benchmark.streams import Division, Source
+from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
+from cfner.corpus.corpus import Corpus
+from cfner.errors import ModelError
+from cfner.stream.stream import TaskStream
+from cfner.training.config import TrainingConfig
+
+SCHEMA = 1
+GRID, RESULTS, TABLE = "grid.json", "results.json", "results.csv"
+State = Literal["finished", "failed", "waiting"]
+
+
+def cells_of(
+    sources: Iterable[Source],
+    divisions: Sequence[Division],
+    methods: Sequence[MethodChoice],
+    seeds: Sequence[int],
+    config: TrainingConfig,
+    uses: Sequence[str] = (),
+) -> Iterator[Cell]:
+    """data x setting x method x seed."""
+    for source in sources:
+        for division in divisions:
+            for method in methods:
+                for seed in seeds:
+                    settings = method.applied_to(config.model_copy(update={"seed": seed}))
+                    yield Cell(source, division, method, settings, tuple(uses))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell with its keys, computed from the data as it is now."""
+
+    cell: Cell
+    key: str
+    first_key: str
+    data: str  # the corpus' name
+
+    def to_json(self) -> dict[str, Any]:
+        division = self.cell.division
+        return {
+            "key": self.key,
+            "method": str(self.cell.method),
+            "parameters": self.cell.config.parameters,
+            "data": self.data,
+            "first": division.first,
+            "per_step": division.per_step,
+            "sampling": division.sampling,
+            "labels": division.labels,
+            "seed": self.cell.seed,
+        }
+
+
+def plan(cells: Iterable[Cell]) -> list[Planned]:
+    """The cells with their keys; every corpus and every division of it is read once."""
+    corpora: dict[Source, Corpus] = {}
+    streams: dict[tuple[Source, Division, int], TaskStream] = {}
+    planned: dict[str, Planned] = {}
+    for cell in cells:
+        if cell.source not in corpora:
+            corpora[cell.source] = cell.source.read()
+        corpus = corpora[cell.source]
+        place = (cell.source, cell.division, cell.seed)
+        if place not in streams:
+            streams[place] = cell.stream(corpus)
+        stream = streams[place]
+        key = cell.key(stream)
+        planned.setdefault(key, Planned(cell, key, cell.first_step_key(stream), corpus.name))
+    return list(planned.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work for one process: a cell, or a first step that ``needs`` of others name."""
+
+    folder: Path
+    name: str
+    needs: Path | None = None  # the folder of a first step that must be finished before
+
+
+class GridFolder:
+    """RUNS. Cells of earlier grids in the same folder stay in it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def add(self, planned: Sequence[Planned], name: str | None, *, keep_models: bool = False) -> list[Job]:
+        """Write down what is asked for; the jobs that are left to do, shared first steps first."""
+        self._refuse_other_content()
+        self.path.mkdir(parents=True, exist_ok=True)
+        left = [one for one in planned if not (self._cell(one.key) / RESULT).is_file()]
+        sharing = Counter(one.first_key for one in left)
+        firsts: dict[str, Job] = {}
+        jobs = []
+        for one in left:
+            first = self.path / "first" / one.first_key
+            shared = sharing[one.first_key] > 1 or (first / RESULT).is_file()
+            if shared and one.first_key not in firsts and not (first / RESULT).is_file():
+                spec: dict[str, Any] = {
+                    "kind": FIRST,
+                    "key": one.first_key,
+                    "cell": one.cell.first_step().to_json(),
+                }
+                _write_job(first, spec)
+                title = f"first step, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
+                firsts[one.first_key] = Job(first, title)
+            spec = {
+                "kind": "cell",
+                "key": one.key,
+                "cell": one.cell.to_json(),
+                "first": str(first.resolve()) if shared else None,
+                "keep_models": keep_models,
+            }
+            _write_job(self._cell(one.key), spec)
+            title = f"{one.cell.method}, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
+            jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
+        known = self._read(GRID)["cells"] if (self.path / GRID).is_file() else []
+        rows = {row["key"]: row for row in known} | {one.key: one.to_json() for one in planned}
+        write_whole(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": list(rows.values())})
+        return [*firsts.values(), *jobs]
+
+    def write_results(self) -> list[dict[str, Any]]:
+        """grid.json with the state of every cell; results.json and results.csv of the finished ones."""
+        grid = self._read(GRID)
+        runs = []
+        for row in grid["cells"]:
+            folder = self._cell(row["key"])
+            row["state"], row["error"] = self.state(folder), None
+            if row["state"] == "finished":
+                # a name may have changed since (a renamed folder of data), what was computed has not
+                runs.append(self._read(f"cells/{row['key']}/{RESULT}") | {"data": row["data"]})
+            elif row["state"] == "failed":
+                row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
+        write_whole(self.path / GRID, grid)
+        write_whole(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
+        write_text(self.path / TABLE, _csv(runs))
+        return runs
+
+    def state(self, folder: Path) -> State:
+        if (folder / RESULT).is_file():
+            return "finished"
+        return "failed" if (folder / ERROR).is_file() else "waiting"
+
+    def _cell(self, key: str) -> Path:
+        return self.path / "cells" / key
+
+    def _read(self, file: str) -> Any:
+        path = self.path / file
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"The file cannot be read: {error}.", where=str(path), remedy="Restore it from a copy."
+            ) from error
+
+    def _refuse_other_content(self) -> None:
+        if (self.path / GRID).is_file() or not self.path.is_dir():
+            return
+        if any(item.name != ".lock" for item in self.path.iterdir()):
+            raise ModelError(
+                "The folder is not empty and holds no grid of runs.",
+                where=str(self.path),
+                remedy="Choose another folder with --out.",
+            )
+
+
+def _write_job(folder: Path, spec: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / JOB, spec)
+
+
+_CSV = ("method", "data", "first", "per_step", "sampling", "labels", "seed")
+_CSV_MEANS = ("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting")
+
+
+def _csv(runs: Sequence[dict[str, Any]]) -> str:
+    """One line per run and step; a run's means on each of its lines."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow([*_CSV, "step", "types", "micro_f1", "macro_f1", *_CSV_MEANS, "key"])
+    for run in runs:
+        for number, step in enumerate(run["steps"], start=1):
+            figures = [number, " ".join(step["types"]), step["micro_f1"], step["macro_f1"]]
+            row = [*(run[c] for c in _CSV), *figures, *(run[c] for c in _CSV_MEANS), run["key"]]
+            table.writerow([_harmless(value) for value in row])
+    return out.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a spreadsheet would take for a formula, as text."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value

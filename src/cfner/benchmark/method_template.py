@@ -1,0 +1,77 @@
+"""The file that ``cfner bench add-method`` writes: a whole method, small enough to be changed at once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+from string import Template
+
+from cfner.errors import ConfigError
+from cfner.methods.registry import method_names
+
+_FILE = Template('''\
+"""$title: a method of your own.
+
+A method says which losses a step minimises; the loop, the teacher's scores, matching, evaluation and saving
+are the program's. Change ``objective`` and you have another method. Try it:
+
+    cfner train DATA --use $file --method $name --out RUN
+    cfner bench run --data DATA --use $file --methods $name,cfner,extendner --out RUNS
+    cfner bench report RUNS
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from cfner.methods import Method, MethodParameters, StepFacts, register
+from cfner.objective.effects import with_causal_effect
+from cfner.objective.library import ClassifyEntities, Distil
+from cfner.objective.schedules import Curriculum
+from cfner.objective.terms import Objective
+
+
+class ${stem}Parameters(MethodParameters):
+    """Each is a flag: --set NAME=VALUE, or 'with NAME=VALUE' in a grid."""
+
+    weight: float = Field(1.0, ge=0, description="weight of keeping the old types")
+    k: int = Field(3, ge=0, description="matched tokens per anchor; 0: no causal effect")
+
+
+@register
+class $stem(Method):
+    """Cross-entropy on new entities, distillation on O words, and the causal effect of the O words alone."""
+
+    name: ClassVar[str] = "$name"
+    title: ClassVar[str] = "$title"
+    paper: ClassVar[str] = "yours"
+    good_for: ClassVar[str] = "A start."
+    Parameters = ${stem}Parameters
+
+    def objective(self, facts: StepFacts) -> Objective:
+        """The terms of a step after the first. ``facts`` tell how many types are old and new, and epochs.
+
+        Terms to choose from are in cfner/objective/library.py; a new one is a class with a ``loss`` of the
+        batch's scores (see Term in cfner/objective/terms.py).
+        """
+        p: ${stem}Parameters = self.parameters
+        terms = Objective((ClassifyEntities(), Distil(weight=p.weight)))
+        curriculum = Curriculum(1.0, 0.0, facts.epochs)
+        return with_causal_effect(terms, effect_e=False, effect_o=True, k=p.k, curriculum=curriculum)
+''')
+
+
+def method_file(name: str, file: Path) -> str:
+    """The text of a file with a method of that name."""
+    stem = "".join(part.capitalize() for part in re.split(r"[^a-zA-Z0-9]+", name) if part)
+    if not re.fullmatch(r"[a-z][a-z0-9_+-]*", name) or not stem.isidentifier() or keyword.iskeyword(stem):
+        raise ConfigError(
+            f"'{name}' cannot be a method's name.",
+            remedy="Use small letters, digits and hyphens, beginning with a letter: my-method.",
+        )
+    if name in method_names():
+        raise ConfigError(f"There is a method '{name}' already.", remedy="Choose another name.")
+    return _FILE.substitute(name=name, stem=stem, title=stem, file=str(file))

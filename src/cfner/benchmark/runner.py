@@ -1,0 +1,119 @@
+"""Carrying out a grid: jobs go to a backend as places get free; a failed one does not stop the others."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from cfner.benchmark.backends import LOG, Backend
+from cfner.benchmark.files import write_whole
+from cfner.benchmark.grid import GridFolder, Job
+from cfner.benchmark.worker import ERROR, PROGRESS, RESULT
+from cfner.model.lock import locked
+
+_LOOK_EVERY = 0.25  # seconds
+
+
+@dataclass
+class Standing:
+    """How a grid stands; what a live view draws."""
+
+    slots: int
+    waiting: list[Job]
+    running: dict[Path, Job] = field(default_factory=dict)
+    finished: list[Job] = field(default_factory=list)
+    failed: list[tuple[Job, str]] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)  # seconds of the finished ones
+    began: dict[Path, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return len(self.waiting) + len(self.running) + len(self.finished) + len(self.failed)
+
+    def progress(self, job: Job) -> dict[str, Any]:
+        """What the worker said last; empty before it said anything."""
+        try:
+            return dict(json.loads((job.folder / PROGRESS).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return {}
+
+    def seconds_left(self) -> float | None:
+        """By the mean of those that ended; None before one has."""
+        if not self.took:
+            return None
+        mean = sum(self.took) / len(self.took)
+        now = time.monotonic()
+        running = sum(max(0.0, mean - (now - self.began[folder])) for folder in self.running)
+        return (running + mean * len(self.waiting)) / self.slots
+
+
+class Watcher(Protocol):
+    def look(self, standing: Standing) -> None: ...
+
+    def ended(self, job: Job, error: str | None) -> None: ...
+
+
+def run_grid(folder: GridFolder, jobs: Sequence[Job], backend: Backend, watcher: Watcher) -> Standing:
+    """Run what is left. Results are written whenever a cell ends, so there is always something to look at."""
+    standing = Standing(backend.slots, list(jobs))
+    with locked(folder.path):
+        folder.write_results()
+        try:
+            while standing.waiting or standing.running:
+                _start_what_can(standing, backend)
+                watcher.look(standing)
+                for place, code in backend.ended():
+                    _end(standing, place, code, watcher)
+                    folder.write_results()
+                time.sleep(_LOOK_EVERY)
+        finally:
+            backend.stop()
+            folder.write_results()
+    watcher.look(standing)
+    return standing
+
+
+def _start_what_can(standing: Standing, backend: Backend) -> None:
+    for job in list(standing.waiting):
+        if len(standing.running) >= backend.slots:
+            return
+        if job.needs is not None and not (job.needs / RESULT).is_file():
+            continue
+        standing.waiting.remove(job)
+        standing.running[job.folder] = job
+        standing.began[job.folder] = time.monotonic()
+        backend.start(job.folder)
+
+
+def _end(standing: Standing, place: Path, code: int, watcher: Watcher) -> None:
+    job = standing.running.pop(place)
+    began = standing.began.pop(place)
+    if code == 0 and (place / RESULT).is_file():
+        standing.finished.append(job)
+        standing.took.append(time.monotonic() - began)
+        watcher.ended(job, None)
+        return
+    error = _error_of(job, code)
+    standing.failed.append((job, error))
+    watcher.ended(job, error)
+    for other in [other for other in standing.waiting if other.needs == place]:
+        standing.waiting.remove(other)
+        text = f"The first step, which it shares with others, failed: {error}"
+        write_whole(other.folder / ERROR, {"error": text, "traceback": ""})
+        standing.failed.append((other, text))
+        watcher.ended(other, text)
+
+
+def _error_of(job: Job, code: int) -> str:
+    """What the worker wrote down; for one that could not, how it ended and its last words."""
+    file = job.folder / ERROR
+    if not file.is_file():
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        log = job.folder / LOG
+        last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.is_file() else []
+        write_whole(file, {"error": f"The worker {how}. {' / '.join(last)}".strip(), "traceback": ""})
+    return str(json.loads(file.read_text(encoding="utf-8"))["error"])

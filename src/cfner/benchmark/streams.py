@@ -1,0 +1,82 @@
+"""Where a run's text comes from, how much of it is taken, and how it is divided into steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from cfner.benchmark.other_class import AccumulatedStream
+from cfner.corpus.corpus import Corpus
+from cfner.errors import ConfigError, nearest
+from cfner.stream.stream import TaskStream
+
+SCORED_ON: Final = ("test", "dev")
+LABELS: Final = ("own", "none", "current")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A corpus, and which part of it counts."""
+
+    path: str
+    format: str | None = None
+    tag_column: str | None = None
+    every: int = 1
+    score_every: int | None = None  # None: as ``every``
+    score_on: str = "test"
+    min_mentions: int = 50
+    order: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.score_on not in SCORED_ON:
+            raise ConfigError(f"There is no split '{self.score_on}' to score on.", remedy="Use test or dev.")
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Source:
+        order = data.get("order")
+        return cls(**{**data, "order": None if order is None else tuple(order)})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def read(self) -> Corpus:
+        """The corpus, thinned; what steps are scored on is its ``test``."""
+        whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
+        scored = whole.every(self.score_every or self.every)
+        test = scored.test if self.score_on == "test" else scored.dev
+        return replace(whole.every(self.every), test=test)
+
+
+@dataclass(frozen=True)
+class Division:
+    """How a corpus becomes a stream. ``labels``: which labels a step's training data carries.
+
+    "own": the step's own types, as in continual learning. "none" and "current" are the two curves of the
+    paper's first figure, where old slices are kept; see other_class.py.
+    """
+
+    first: int
+    per_step: int
+    sampling: str = "greedy"
+    labels: str = "own"
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise ConfigError(f"There are no labels '{self.labels}'.", remedy=nearest(self.labels, LABELS))
+
+    @property
+    def setting(self) -> str:
+        return f"FG-{self.first}-PG-{self.per_step}"
+
+    def stream(self, corpus: Corpus, source: Source, seed: int) -> TaskStream:
+        stream = TaskStream.split(
+            corpus,
+            first=self.first,
+            per_step=self.per_step,
+            order=source.order,
+            sampling=self.sampling,
+            seed=seed,
+            min_mentions=source.min_mentions,
+        )
+        return stream if self.labels == "own" else AccumulatedStream.of(stream, self.labels)

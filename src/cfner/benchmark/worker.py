@@ -1,0 +1,173 @@
+"""One job of a grid in a process of its own: ``python -m cfner.benchmark.worker FOLDER``.
+
+The folder holds ``job.json``. What comes out: ``result.json`` (with ``counts.npz`` and ``features.npz`` for a
+cell), or ``error.json``. While it runs, ``progress.json`` says how far it is. A job that was stopped goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from cfner.benchmark.cells import Cell
+from cfner.benchmark.features import word_features
+from cfner.benchmark.files import write_arrays, write_whole
+from cfner.benchmark.mentions import counts_of_run
+from cfner.benchmark.run import RunResult, begin_run, run_stream
+from cfner.errors import CfnerError, ConfigError
+from cfner.methods.registry import load_file
+from cfner.model.store import ModelFolder
+from cfner.stream.stream import TaskStream
+from cfner.tagger import ContinualTagger
+
+JOB, RESULT, ERROR, PROGRESS = "job.json", "result.json", "error.json", "progress.json"
+WATCH_PARENT: Final = "--until-stdin-ends"
+FIRST: Final = "first"
+
+
+class FileProgress:
+    """How far the job is, in a file, at most once a second."""
+
+    def __init__(self, folder: Path, steps: int) -> None:
+        self.file, self.steps = folder / PROGRESS, steps
+        before = json.loads(self.file.read_text())["seconds"] if self.file.is_file() else 0.0
+        self.began = time.monotonic() - before  # earlier starts of the same job count
+        self.said = 0.0
+        self.now: dict[str, Any] = {
+            "step": "",
+            "steps": steps,
+            "epoch": 0,
+            "epochs": 0,
+            "batch": 0,
+            "batches": 0,
+        }
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self.now |= {"step": name, "epochs": epochs, "batches": batches, "epoch": 0, "batch": 0}
+        self._say()
+
+    def batch(self, loss: float, sentences: int) -> None:
+        self.now["batch"] += 1
+        if time.monotonic() - self.said > 1.0:
+            self._say()
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        self.now |= {"epoch": number, "batch": 0}
+        self._say()
+
+    def note(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+    def end(self) -> None:
+        self._say()
+
+    def _say(self) -> None:
+        self.said = time.monotonic()
+        write_whole(self.file, {**self.now, "seconds": self.seconds}, flush=False)
+
+
+def run_job(folder: Path) -> None:
+    job = json.loads((folder / JOB).read_text(encoding="utf-8"))
+    for file in job["cell"]["uses"]:
+        load_file(file)
+    cell = Cell.from_json(job["cell"])
+    stream = cell.stream(cell.source.read())
+    first_only = job["kind"] == FIRST
+    found = cell.first_step_key(stream) if first_only else cell.key(stream)
+    if found != job["key"]:
+        raise ConfigError(
+            "The data or a method's file changed since this run was planned.",
+            where=cell.source.path,
+            remedy="Start the grid again: it plans anew, and keeps what is still valid.",
+        )
+    if first_only:
+        stream = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])
+    elif job["first"] is not None:
+        _take_first_step(folder, Path(job["first"]), stream, cell)
+    progress = FileProgress(folder, len(stream))
+    result, tagger = run_stream(
+        stream, cell.config, folder / "run", resume=True, progress=progress, keep_mentions=True
+    )
+    if tagger.accelerator.is_main_process:
+        _write_result(folder, job, cell, result, tagger, progress.seconds)
+
+
+def _take_first_step(folder: Path, first: Path, stream: TaskStream, cell: Cell) -> None:
+    """Begin with a first step that was learned for several cells."""
+    target = ModelFolder(folder / "run")
+    if target.names():
+        return
+    begin_run(target, stream, cell.config)
+    partial = target.steps_path / ".shared"
+    shutil.rmtree(partial, ignore_errors=True)
+    target.steps_path.mkdir(exist_ok=True)
+    shutil.copytree(first / "run" / "steps" / "0001", partial)
+    partial.rename(target.steps_path / "0001")
+
+
+def _write_result(
+    folder: Path, job: dict[str, Any], cell: Cell, result: RunResult, tagger: ContinualTagger, seconds: float
+) -> None:
+    measured = result.to_json()["measured"] | {"seconds": seconds}
+    if job["kind"] == FIRST:
+        write_whole(folder / RESULT, {"key": job["key"], "measured": measured})
+        return
+    stream = result.stream
+    last = stream.test_up_to(len(stream) - 1)
+    sentences = sum(1 for sentence in last if len(sentence))
+    write_arrays(folder / "counts.npz", counts_of_run(folder / "run", stream.types_per_step, sentences))
+    write_arrays(folder / "features.npz", word_features(tagger, last))
+    if job["first"] is not None:  # what the shared step took is part of what this method takes
+        shared = json.loads((Path(job["first"]) / RESULT).read_text(encoding="utf-8"))["measured"]
+        measured["seconds"] += shared["seconds"]
+        measured["peak_memory"] = max(measured["peak_memory"], shared["peak_memory"])
+    run = {
+        "key": job["key"],
+        **result.to_json(),
+        "method": str(cell.method),
+        "parameters": cell.config.parameters,
+        "labels": cell.division.labels,
+        "measured": measured,
+    }
+    write_whole(folder / RESULT, run)
+    if not job["keep_models"]:
+        shutil.rmtree(folder / "run")
+
+
+def main(arguments: list[str]) -> int:
+    folder = Path(arguments[0])
+    if WATCH_PARENT in arguments:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    (folder / ERROR).unlink(missing_ok=True)
+    try:
+        run_job(folder)
+    except Exception as error:  # whatever went wrong is recorded, and must not stop other runs
+        text = str(error) if isinstance(error, CfnerError) else f"{type(error).__name__}: {error}"
+        write_whole(folder / ERROR, {"error": text, "traceback": traceback.format_exc()})
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end_with_parent() -> None:
+    """The parent holds the other end of stdin; when it is gone, however it went, so is this."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(75)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

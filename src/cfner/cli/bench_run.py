@@ -1,0 +1,294 @@
+"""``cfner bench run`` and ``reproduce``: grids of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from cfner.benchmark.backends import Backend
+    from cfner.benchmark.cells import Cell
+    from cfner.training.config import TrainingConfig
+
+Flag = typer.Option
+
+Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started again, it goes on there.")]
+Seeds = Annotated[str, Flag(help="Seeds, with commas.")]
+Encoder = Annotated[str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm.")]
+Epochs = Annotated[int | None, Flag(help="Epochs per step.")]
+Every = Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")]
+ScoreEvery = Annotated[
+    int | None, Flag(help="The same for the sentences that steps are scored on. Default: as --every.")
+]
+MinMentions = Annotated[int, Flag(help="Drop types with fewer training mentions.")]
+Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
+Jobs = Annotated[int | None, Flag(help="Runs at once. Default: as many as fit the machine.")]
+Processes = Annotated[int, Flag(help="Processes (GPUs) per run, through accelerate.")]
+Ray = Annotated[
+    str | None, Flag("--ray", help="Address of a Ray cluster, 'auto', or 'local' to start one here.")
+]
+Cores = Annotated[int, Flag(help="With --ray: cores per run.")]
+Gpus = Annotated[float, Flag(help="With --ray: GPUs per run.")]
+KeepModels = Annotated[bool, Flag("--keep-models", help="Keep each finished run's models, step by step.")]
+DryRun = Annotated[bool, Flag("--dry-run", help="Say what would be run, and stop.")]
+
+
+def run(
+    data: Annotated[list[str], Flag("--data", "-d", help="A corpus; may be repeated.")],
+    out: Out,
+    methods: Annotated[
+        str,
+        Flag(
+            "--methods",
+            "-m",
+            help="With commas; each may be 'NAME with k=1 & lambda_base=1' or 'NAME without effect_o'. "
+            "'all': every method.",
+        ),
+    ] = "all",
+    first: Annotated[int, Flag(help="Types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(help="Types in each later step (PG).")] = 1,
+    settings: Annotated[
+        str | None, Flag(help="Several settings instead, as FG-PG with commas: 1-1,8-2.")
+    ] = None,
+    order: Annotated[
+        str | None, Flag(help="Types in the order of learning, with commas; else alphabetical.")
+    ] = None,
+    sampling: Annotated[str, Flag(help="greedy, random, or both with a comma.")] = "greedy",
+    labels: Annotated[
+        str, Flag(help="own; none, current: old slices kept (the paper's Figure 1); several with commas.")
+    ] = "own",
+    seeds: Seeds = "0,1,2",
+    encoder: Encoder = None,
+    epochs: Epochs = None,
+    every: Every = 1,
+    score_every: ScoreEvery = None,
+    score_on: Annotated[str, Flag(help="test, or dev when choosing settings.")] = "test",
+    min_mentions: MinMentions = 50,
+    preset: Annotated[str | None, Flag(help="'paper': the paper's settings.")] = None,
+    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
+    set_: Set = None,
+    use: Annotated[
+        list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")
+    ] = None,
+    jobs: Jobs = None,
+    processes: Processes = 1,
+    ray: Ray = None,
+    cores: Cores = 1,
+    gpus: Gpus = 0,
+    keep_models: KeepModels = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Compare methods: data x setting x method x seed, each a run of its own.
+
+    Stop it at any time and start it again: nothing is done twice.
+    """
+    from cfner.benchmark.cells import parse_methods
+    from cfner.benchmark.grid import cells_of
+    from cfner.benchmark.streams import Division, Source
+    from cfner.methods import method_names
+    from cfner.methods.registry import load_file
+
+    uses = [str(file.resolve()) for file in use or []]
+    for file in uses:
+        load_file(file)
+    common = _config({"encoder": encoder, "epochs": epochs}, set_, config, preset)
+    chosen = parse_methods(",".join(method_names()) if methods.strip() == "all" else methods)
+    names = tuple(part.strip() for part in order.split(",")) if order else None
+    sources = [
+        Source(
+            _place(path),
+            every=every,
+            score_every=score_every,
+            score_on=score_on,
+            min_mentions=min_mentions,
+            order=names,
+        )
+        for path in data
+    ]
+    divisions = [
+        Division(fg, pg, how, which)
+        for fg, pg in (_settings(settings) if settings else [(first, per_step)])
+        for how in _listed(sampling)
+        for which in _listed(labels)
+    ]
+    cells = list(cells_of(sources, divisions, chosen, _seeds(seeds), common, uses))
+    backend = _Where(jobs, processes, ray, cores, gpus)
+    _carry_out(cells, out, None, backend, keep_models, dry_run)
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help="table1, table-ablation, figure-steps ...; 'list' tells all.")],
+    out: Annotated[Path | None, Flag("--out", "-o", help="Folder of the grid. Default: runs/NAME.")] = None,
+    root: Annotated[
+        Path | None, Flag(help="Folder with the paper's corpora: i2b2, ontonotes5, conll2003.")
+    ] = None,
+    corpus: Annotated[
+        list[str] | None, Flag(help="Only this one of the paper's corpora; may be repeated.")
+    ] = None,
+    data: Annotated[
+        str | None, Flag("--data", "-d", help="Instead of the paper's: the same comparison on this corpus.")
+    ] = None,
+    first: Annotated[int, Flag(help="With --data: types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(help="With --data: types in each later step (PG).")] = 1,
+    min_mentions: MinMentions = 50,
+    anyway: Annotated[
+        bool, Flag("--anyway", help="Although the corpora's counts are not the paper's.")
+    ] = False,
+    seeds: Seeds = "0,1,2,3,4",
+    encoder: Encoder = None,
+    epochs: Epochs = None,
+    every: Every = 1,
+    score_every: ScoreEvery = None,
+    preset: Annotated[str, Flag(help="'paper': the paper's settings; 'none': this program's.")] = "paper",
+    set_: Set = None,
+    jobs: Jobs = None,
+    processes: Processes = 1,
+    ray: Ray = None,
+    cores: Cores = 1,
+    gpus: Gpus = 0,
+    keep_models: KeepModels = False,
+    dry_run: DryRun = False,
+) -> None:
+    """One of the paper's tables or figures, on its corpora or as the same comparison on other data."""
+    from cfner.benchmark.reproduce import RECIPES, cells_on_other_data, cells_on_paper_corpora, expected_files
+    from cfner.benchmark.streams import Source
+    from cfner.errors import ConfigError
+
+    if name == "list":
+        _tell_recipes()
+        return
+    flags = {"encoder": encoder, "epochs": epochs}
+    common = _config(flags, set_, None, None if preset == "none" else preset)
+    if data is not None:
+        source = Source(_place(data), every=every, score_every=score_every, min_mentions=min_mentions)
+        cells = cells_on_other_data(name, source, (first, per_step), common, _seeds(seeds))
+    elif root is not None:
+        cells = cells_on_paper_corpora(
+            name,
+            root,
+            common,
+            _seeds(seeds),
+            only=corpus or (),
+            every=every,
+            anyway=anyway,
+            epochs_given=epochs is not None,
+        )
+    else:
+        raise ConfigError(
+            f"There is no data for '{name}'. {expected_files(name)}",
+            remedy="Give --root, or --data CORPUS --first FG --per-step PG for other data. "
+            f"The tables and figures are {', '.join(RECIPES)}.",
+        )
+    backend = _Where(jobs, processes, ray, cores, gpus)
+    _carry_out(cells, out or Path("runs") / name, name, backend, keep_models, dry_run)
+
+
+class _Where:
+    """The place where jobs will run; looked for only when there is something to run."""
+
+    def __init__(self, jobs: int | None, processes: int, ray: str | None, cores: int, gpus: float) -> None:
+        self.jobs, self.processes, self.ray, self.cores, self.gpus = jobs, processes, ray, cores, gpus
+
+    def backend(self) -> Backend:
+        from cfner.benchmark.backends import LocalProcesses, RayCluster
+
+        if self.ray is None:
+            return LocalProcesses.sized(self.jobs, self.processes)
+        return RayCluster.at(self.ray, cores=self.cores, gpus=self.gpus, processes=self.processes)
+
+
+def _carry_out(
+    cells: Sequence[Cell], out: Path, name: str | None, where: _Where, keep_models: bool, dry_run: bool
+) -> None:
+    from cfner.benchmark.grid import RESULTS, GridFolder, plan
+    from cfner.benchmark.runner import run_grid
+    from cfner.cli.grid_view import GridView
+    from cfner.cli.show import console, plain
+
+    screen = console(stderr=True)
+    planned = plan(cells)
+    folder = GridFolder(out)
+    if dry_run:
+        for one in planned:
+            console().print(
+                plain(
+                    f"{one.key} {one.cell.method}, {one.data} {one.cell.division.setting} "
+                    f"{one.cell.division.sampling}, seed {one.cell.seed}"
+                ),
+                soft_wrap=True,
+            )
+        screen.print(f"{len(planned)} runs. Nothing was trained.")
+        return
+    jobs = folder.add(planned, name, keep_models=keep_models)
+    finished_before = len(planned) - sum(job.folder.parent.name == "cells" for job in jobs)
+    if finished_before:
+        screen.print(f"{finished_before} of {len(planned)} runs were finished before.")
+    with GridView(screen) as view:
+        standing = run_grid(folder, jobs, where.backend(), view)
+    console().print(
+        plain(
+            f"{out / RESULTS}: {len(planned) - len(standing.failed)} of {len(planned)} runs. "
+            f"Tables and pictures: cfner bench report {out}"
+        ),
+        soft_wrap=True,
+    )
+    if standing.failed:
+        screen.print(
+            f"{len(standing.failed)} failed; their errors are in {out}/grid.json. The same command "
+            "tries them again."
+        )
+        raise typer.Exit(1)
+
+
+def _config(
+    flags: dict[str, Any], pairs: list[str] | None, file: Path | None, preset: str | None
+) -> TrainingConfig:
+    from cfner.cli.train import given_settings
+    from cfner.training.config import TrainingConfig
+
+    return TrainingConfig.build(given_settings(flags, {}, pairs or []), file=file, preset=preset)
+
+
+def _tell_recipes() -> None:
+    from rich.table import Table
+
+    from cfner.benchmark.reproduce import RECIPES
+    from cfner.cli.show import console
+
+    table = Table("name", "what", "corpora of the paper and their settings (FG-PG)")
+    for name, recipe in RECIPES.items():
+        settings = (
+            f"{corpus} {', '.join(f'{a}-{b}' for a, b in pairs)}" for corpus, pairs in recipe.settings.items()
+        )
+        table.add_row(name, recipe.what, "; ".join(settings))
+    console().print(table)
+
+
+def _place(data: str) -> str:
+    """A path that is right in every process; the name of a dataset on a hub as it is."""
+    return str(Path(data).resolve()) if Path(data).exists() else data
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _seeds(text: str) -> list[int]:
+    from cfner.errors import ConfigError
+
+    try:
+        return [int(part) for part in _listed(text)]
+    except ValueError:
+        raise ConfigError(f"'{text}' are not seeds.", remedy="Write --seeds 0,1,2.") from None
+
+
+def _settings(text: str) -> list[tuple[int, int]]:
+    from cfner.errors import ConfigError
+
+    try:
+        return [(int(first), int(second)) for first, second in (part.split("-") for part in _listed(text))]
+    except ValueError:
+        raise ConfigError(f"'{text}' are not settings.", remedy="Write --settings 1-1,8-2.") from None

@@ -1,0 +1,330 @@
+"""A grid of runs: what is asked for is done once, survives stops, and ends in results that can be repeated."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfner.benchmark import worker
+from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
+from cfner.benchmark.grid import GridFolder, Planned, cells_of, plan
+from cfner.benchmark.method_template import method_file
+from cfner.benchmark.run import run_stream
+from cfner.benchmark.runner import Standing, run_grid
+from cfner.benchmark.streams import Division, Source
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.writers import write_sentences
+from cfner.errors import ConfigError, ModelError
+from cfner.evaluation.metrics import score
+from cfner.methods import method_names
+from cfner.methods.registry import load_file
+from cfner.model.store import ModelFolder
+from cfner.training.config import TrainingConfig
+
+
+@dataclass
+class InThisProcess:
+    """A backend without processes: a test need not import torch over and over."""
+
+    slots: int = 1
+    done: list[tuple[Path, int]] = field(default_factory=list)
+    started: list[Path] = field(default_factory=list)
+
+    def start(self, folder: Path) -> None:
+        self.started.append(folder)
+        self.done.append((folder, worker.main([str(folder)])))
+
+    def ended(self) -> list[tuple[Path, int]]:
+        done, self.done = self.done, []
+        return done
+
+    def stop(self) -> None: ...
+
+
+class Unseen:
+    def look(self, standing: Standing) -> None: ...
+
+    def ended(self, job: Any, error: str | None) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def source(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Source:
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    folder.mkdir()
+    for split in ("train", "dev", "test"):
+        write_sentences(tiny_corpus.split_named(split), folder / f"{split}.jsonl", format="jsonl")
+    return Source(str(folder), min_mentions=1)
+
+
+@pytest.fixture
+def config(tiny_settings: dict[str, Any]) -> TrainingConfig:
+    return TrainingConfig.build({**tiny_settings, "epochs": 1})
+
+
+def planned(source: Source, config: TrainingConfig, methods: str, **more: Any) -> list[Planned]:
+    division = Division(2, 1, **more)
+    return plan(cells_of([source], [division], parse_methods(methods), [0], config))
+
+
+def carried_out(
+    folder: GridFolder, cells: list[Planned], **more: Any
+) -> tuple[list[dict[str, Any]], InThisProcess]:
+    backend = InThisProcess()
+    run_grid(folder, folder.add(cells, None, **more), backend, Unseen())
+    return json.loads((folder.path / "results.json").read_text())["runs"], backend
+
+
+def without_measures(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in run.items() if key != "measured"} for run in runs]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cfner",
+        "lucir+cf",
+        "cfner with k=1 & lambda_base=0.5",
+        "cfner without curriculum & effect_o",
+        "self-training+cf with k=2 without effect_e",
+    ],
+)
+def test_a_method_is_read_as_it_is_written_in_tables(text: str) -> None:
+    assert str(MethodChoice.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["cfnr", "cfner with k", "cfner with z=1", "cfner without magic", "", "cfner effect_o"]
+)
+def test_what_names_no_method_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_methods(text)
+
+
+def test_keys_tell_what_matters(source: Source, config: TrainingConfig) -> None:
+    key = planned(source, config, "cfner")[0].key
+    assert planned(source, config, "cfner")[0].key == key
+    watched = config.model_copy(update={"trackers": ("tensorboard",), "eval_batch_size": 7})
+    assert planned(source, watched, "cfner")[0].key == key
+    others = [
+        planned(source, config, "cfner with k=2"),
+        planned(source, config, "cfner without effect_o"),
+        planned(source, config, "cfner", sampling="random"),
+        planned(source, config, "cfner", labels="none"),
+        planned(source, config.model_copy(update={"epochs": 2}), "cfner"),
+        planned(replace(source, every=2), config, "cfner"),
+    ]
+    assert len({key, *(cells[0].key for cells in others)}) == len(others) + 1
+
+
+def test_a_changed_sentence_makes_another_run(source: Source, config: TrainingConfig, tmp_path: Path) -> None:
+    for file in Path(source.path).iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    moved = replace(source, path=str(tmp_path))
+    assert planned(moved, config, "cfner")[0].key == planned(source, config, "cfner")[0].key
+    test = tmp_path / "test.jsonl"
+    test.write_text(test.read_text().replace("lisbon", "porto"))
+    assert planned(moved, config, "cfner")[0].key != planned(source, config, "cfner")[0].key
+
+
+def test_the_first_step_is_the_same_computation_for_every_method(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    cells = planned(source, config, ",".join(method_names()))
+    assert len({cell.first_key for cell in cells}) == 1
+    stream = cells[0].cell.stream(source.read())
+    first = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])
+    weights = set()
+    for number, one in enumerate(cells):
+        run_stream(first, one.cell.config, tmp_path / str(number))
+        weights.add((tmp_path / str(number) / "steps" / "0001" / "model.safetensors").read_bytes())
+    assert len(weights) == 1
+
+
+def test_a_grid_gives_what_single_runs_give_and_does_nothing_twice(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    cells = planned(source, config, "cfner, extendner")
+    folder = GridFolder(tmp_path / "runs")
+    runs, backend = carried_out(folder, cells)
+    assert [path.parent.name for path in backend.started] == ["first", "cells", "cells"]
+    for run, one in zip(runs, cells, strict=True):
+        alone, _ = run_stream(one.cell.stream(source.read()), one.cell.config, None)
+        expected = alone.to_json()
+        assert {key: run[key] for key in expected if key != "measured"} == {
+            key: value for key, value in expected.items() if key != "measured"
+        }
+        assert not (tmp_path / "runs" / "cells" / one.key / "run").exists()  # models are not kept
+    again, idle = carried_out(folder, cells)
+    assert idle.started == [] and again == runs
+    more, backend = carried_out(folder, planned(source, config, "finetune"))
+    assert [path.parent.name for path in backend.started] == ["cells"]  # the first step is there
+    assert [run["method"] for run in more] == ["cfner", "extendner", "finetune"]
+    with (tmp_path / "runs" / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 3
+    assert float(rows[0]["mean_micro_f1"]) == pytest.approx(more[0]["mean_micro_f1"])
+
+
+def test_counts_per_sentence_add_up_to_the_scores(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    (one,) = planned(source, config, "finetune")
+    (run,), _ = carried_out(GridFolder(tmp_path), [one], keep_models=True)
+    counts = np.load(tmp_path / "cells" / one.key / "counts.npz")
+    assert list(counts["learned"]) == [2, 3, 4]
+    for number, step in enumerate(run["steps"]):
+        here = counts["step"] == number
+        found, gold, predicted = (counts[name][here].sum() for name in ("found", "gold", "predicted"))
+        assert step["micro_f1"] == pytest.approx(200 * found / max(1, gold + predicted))
+    assert len(ModelFolder(tmp_path / "cells" / one.key / "run").names()) == 3
+    features = np.load(tmp_path / "cells" / one.key / "features.npz")
+    assert len(features["features"]) == len(features["type"]) > 0
+    assert set(features["types"]) <= {"animal", "city", "dish", "person"}
+
+
+FAULTY = '''
+from cfner.methods import Method, register
+
+@register
+class Faulty(Method):
+    """Fails in every step but the first."""
+    name, title, paper, good_for = "faulty", "Faulty", "none", "Nothing."
+
+    def objective(self, facts):
+        raise RuntimeError("no such thing")
+'''
+
+
+def test_a_failed_run_is_recorded_and_does_not_stop_the_others(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    load_file(tmp_path / "faulty.py")
+    cells = [
+        replace(cell, uses=(str(tmp_path / "faulty.py"),))
+        for cell in cells_of([source], [Division(2, 2)], parse_methods("faulty, finetune"), [0], config)
+    ]
+    folder = GridFolder(tmp_path / "runs")
+    runs, _ = carried_out(folder, plan(cells))
+    assert [run["method"] for run in runs] == ["finetune"]
+    grid = json.loads((tmp_path / "runs" / "grid.json").read_text())["cells"]
+    assert [cell["state"] for cell in grid] == ["failed", "finished"]
+    assert "no such thing" in grid[0]["error"]
+    key = plan(cells)[0].key
+    (tmp_path / "faulty.py").write_text(FAULTY + "# another version\n")
+    assert plan(cells)[0].key != key  # a method's own code is part of what a run depends on
+
+
+def test_a_failed_first_step_fails_those_that_need_it(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    cells = planned(source, config.model_copy(update={"encoder": str(tmp_path)}), "cfner, finetune")
+    runs, backend = carried_out(GridFolder(tmp_path / "runs"), cells)
+    assert runs == [] and len(backend.started) == 1
+    grid = json.loads((tmp_path / "runs" / "grid.json").read_text())["cells"]
+    assert all(cell["error"].startswith("The first step") for cell in grid)
+
+
+def test_a_method_from_the_template_runs_in_a_grid(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(method_file("mine-1", file))
+    load_file(file)
+    cells = cells_of([source], [Division(2, 2)], parse_methods("mine-1 with k=1"), [0], config, [str(file)])
+    (run,), _ = carried_out(GridFolder(tmp_path / "runs"), plan(cells))
+    assert run["method"] == "mine-1 with k=1" and len(run["steps"]) == 2
+
+
+@pytest.mark.parametrize("name", ["My Method", "cfner", "1st", "", "../x"])
+def test_a_bad_name_for_a_method_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError):
+        method_file(name, Path("x.py"))
+
+
+def test_a_file_without_a_method_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    (tmp_path / "broken.py").write_text("x = (\n")
+    for name, words in (("empty", "registers no"), ("broken", "cannot be run"), ("none", "not a Python")):
+        with pytest.raises(ConfigError, match=words):
+            load_file(tmp_path / f"{name}.py")
+
+
+def test_a_folder_with_other_things_is_left_alone(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ModelError, match="holds no grid"):
+        GridFolder(tmp_path).add(planned(source, config, "cfner"), None)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_data_that_changes_while_a_grid_runs_is_noticed(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in Path(source.path).iterdir():
+        (data / file.name).write_text(file.read_text())
+    (one,) = planned(replace(source, path=str(data)), config, "cfner")
+    folder = GridFolder(tmp_path / "runs")
+    jobs = folder.add([one], None)
+    (data / "train.jsonl").write_text((data / "train.jsonl").read_text().replace("soup", "salad"))
+    run_grid(folder, jobs, InThisProcess(), Unseen())
+    grid = json.loads((tmp_path / "runs" / "grid.json").read_text())["cells"]
+    assert "changed since this run was planned" in grid[0]["error"]
+
+
+def test_old_slices_kept_with_and_without_all_labels_in_the_current_one(
+    source: Source, tiny_corpus: Corpus
+) -> None:
+    """Figure 1 of the paper: the labels of the training data decide, not the data."""
+    plain = Division(2, 1).stream(tiny_corpus, source, 0)
+    none = Division(2, 1, labels="none").stream(tiny_corpus, source, 0)
+    current = Division(2, 1, labels="current").stream(tiny_corpus, source, 0)
+    for index in range(3):
+        slices = [sentence for part in plain.slices[: index + 1] for sentence in part]
+        own = [s for step in plain.steps[: index + 1] for s in step.train]
+        assert list(none[index].train) == own
+        so_far = plain[index].types_so_far
+        earlier = len(slices) - len(plain.slices[index])
+        assert list(current[index].train[:earlier]) == own[:earlier]
+        assert [s.spans for s in current[index].train[earlier:]] == [
+            s.only(so_far).spans for s in plain.slices[index]
+        ]
+        assert none[index].types == current[index].types == so_far
+    assert len({plain.manifest()["hash"], none.manifest()["hash"], current.manifest()["hash"]}) == 3
+
+
+def test_figure_one_runs(source: Source, config: TrainingConfig, tmp_path: Path) -> None:
+    cells = [
+        *planned(source, config, "finetune", labels="none"),
+        *planned(source, config, "finetune", labels="current"),
+    ]
+    runs, _ = carried_out(GridFolder(tmp_path), cells)
+    assert [run["labels"] for run in runs] == ["none", "current"]
+    assert [step["types"] for step in runs[0]["steps"]] == [["animal", "city"], ["dish"], ["person"]]
+
+
+def test_cells_survive_a_journey_through_json(source: Source, config: TrainingConfig) -> None:
+    for one in planned(source, config, "cfner with k=2 without effect_e, self-training"):
+        again = Cell.from_json(json.loads(json.dumps(one.cell.to_json())))
+        assert again == one.cell
+
+
+def test_mention_rows_count_as_the_scorer_does(tiny_corpus: Corpus) -> None:
+    from cfner.benchmark.mentions import mention_rows
+
+    sentences = tiny_corpus.test
+    predicted = [tuple(s.spans[1:]) for s in sentences]
+    rows = mention_rows(zip(sentences, predicted, strict=True))
+    scores = score([s.spans for s in sentences], predicted)
+    assert sum(row[2] for row in rows) == scores.micro.tp
+    assert sum(row[3] for row in rows) == scores.micro.n_gold
+    assert sum(row[4] for row in rows) == scores.micro.n_predicted
