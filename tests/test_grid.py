@@ -1,4 +1,4 @@
-"""A grid of runs: what is asked for is done once, survives stops, and ends in results that can be repeated."""
+"""A grid of runs: what is asked for is done once, survives stops, and ends in results that repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell of a grid: a method on a stream with a seed. Its key is a hash of all that its result is made of."""
+"""One cell of a grid: a method on a stream with a seed. Its key is a hash of all that decides its result."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def main(arguments: list[str]) -> int:
 
 def _end_with_parent() -> None:
     """The parent holds the other end of stdin; when it is gone, however it went, so is this."""
-    while sys.stdin.buffer.read(4096):
+    while os.read(sys.stdin.fileno(), 4096):  # not stdin.read: its lock would be held when the worker ends
         pass
     os._exit(75)
 
