@@ -12,7 +12,8 @@ from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Counts, Scores
 
 SVG = "{http://www.w3.org/2000/svg}"
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), min_size=1)
+signs = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")
+names = st.text(signs, min_size=1, max_size=12)  # longer ones are shortened, see below
 
 
 @st.composite
@@ -66,3 +67,21 @@ def test_no_two_cells_overlap_and_all_are_inside() -> None:
         assert x >= 0 and y >= 0 and x + w <= width and y + h <= height
         for other_x, other_y, *_ in cells[:index]:
             assert abs(x - other_x) >= w or abs(y - other_y) >= h
+
+
+def test_a_name_that_is_too_long_is_shortened_and_whole_in_the_tooltip() -> None:
+    name = "A" * 60
+    root = ElementTree.fromstring(
+        heat_maps({"m": StepMatrix((Scores((name,), {name: Counts(1, 1, 1)}),))}, "t")
+    )
+    (label,) = [e for e in root.iter(f"{SVG}text") if (e.text or "").startswith("AAA")]
+    assert (label.text or "").endswith("…") and len(label.text or "") < 40
+    assert label.findtext(f"{SVG}title") == name
+
+
+def test_many_panels_go_below_one_another_instead_of_growing_without_end() -> None:
+    scores = Scores(("A",), {"A": Counts(1, 2, 3)})
+    one = ElementTree.fromstring(heat_maps({"m": StepMatrix((scores,) * 4)}, "t"))
+    many = ElementTree.fromstring(heat_maps({f"m{i}": StepMatrix((scores,) * 4) for i in range(9)}, "t"))
+    assert float(many.attrib["width"]) <= 1100
+    assert float(many.attrib["height"]) > 2 * float(one.attrib["height"])

@@ -1,0 +1,237 @@
+"""The pictures of a report, made from its groups of runs."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cfner.benchmark import svg
+from cfner.benchmark.figures import Heat, heat_picture
+from cfner.benchmark.report.document import Block, Heading, Paragraph, Picture
+from cfner.benchmark.report.grouping import Group, base_of
+from cfner.benchmark.report.plots import Bar, Cloud, Panel, Series, bars, clouds, curves
+from cfner.benchmark.report.reading import Features, Run, Runs, Setting, StepScores
+from cfner.benchmark.report.tsne import tsne
+
+_POINTS = 600  # exact t-SNE looks at every pair
+
+
+def curve_pictures(group: Group) -> list[Block]:
+    """Micro and macro F1 after each step: the methods, then each method's variants."""
+    families = [group.plain]
+    for base in dict.fromkeys(base_of(method) for method in group.methods):
+        variants = [m for m in group.methods if base_of(m) == base and m != base]
+        if variants and base in group.by_method:
+            families += [
+                [base, *variants[i : i + svg.SERIES - 1]] for i in range(0, len(variants), svg.SERIES - 1)
+            ]
+    blocks: list[Block] = []
+    for number, methods in enumerate(families):
+        for part in range(0, len(methods), svg.SERIES):
+            some = methods[part : part + svg.SERIES]
+            panels = [
+                _panel(group, some, "micro F1", lambda step: step.micro),
+                _panel(group, some, "macro F1", lambda step: step.macro),
+            ]
+            title = f"F1 of all types so far, after each step: {group.setting.title}"
+            name = file_name(group.number, group.setting, f"curves-{number + 1}-{part // svg.SERIES + 1}")
+            blocks.append(Picture(name, curves(panels, title)))
+    return [Heading("Step by step", 3), *blocks]
+
+
+def confusion_picture(group: Group) -> list[Block]:
+    """The two ways in which learning new types hurts old ones."""
+    methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])][: svg.SERIES]
+    if not methods:
+        return []
+    panels = [
+        _panel(group, methods, "words of old types taken for O, %", lambda step: step.old_to_other),
+        _panel(group, methods, "O and old words taken for a new type, %", lambda step: step.to_new),
+    ]
+    title = f"What is confused, after each step: {group.setting.title}"
+    return [
+        Heading("Confusions", 3),
+        Picture(file_name(group.number, group.setting, "confusion"), curves(panels, title)),
+    ]
+
+
+def _confused(run: Run) -> bool:
+    return any(step.old_to_other is not None or step.to_new is not None for step in run.steps)
+
+
+def _panel(
+    group: Group, methods: Sequence[str], title: str, pick: Callable[[StepScores], float | None]
+) -> Panel:
+    return Panel(
+        title, tuple(Series(i, m, over_seeds(group.by_method[m], pick)) for i, m in enumerate(methods))
+    )
+
+
+def over_seeds(runs: Sequence[Run], pick: Callable[[StepScores], float | None]) -> tuple[float | None, ...]:
+    """The mean over the seeds of a figure, step by step; None where no run has it."""
+    means: list[float | None] = []
+    for step in range(max(len(run.steps) for run in runs)):
+        values = [pick(run.steps[step]) for run in runs if step < len(run.steps)]
+        known = [value for value in values if value is not None]
+        means.append(statistics.fmean(known) if known else None)
+    return tuple(means)
+
+
+def heat_map_picture(group: Group) -> list[Block]:
+    """F1 by step and type, a panel per method, mean over seeds."""
+    panels = []
+    for method, runs in group.by_method.items():
+        rows = [_type_row(runs, type_) for type_ in group.types]
+        rows += [over_seeds(runs, lambda step: step.micro), over_seeds(runs, lambda step: step.macro)]
+        steps = max(len(row) for row in rows)
+        filled = tuple((*row, *[None] * (steps - len(row))) for row in rows)
+        columns = tuple(f"step {number}" for number in range(1, steps + 1))
+        panels.append(Heat(method, (*group.types, "micro", "macro"), columns, filled, apart=2))
+    title = f"F1 by step and type: {group.setting.title}"
+    return [
+        Heading("Type by type", 3),
+        Picture(file_name(group.number, group.setting, "types"), heat_picture(panels, title)),
+        Paragraph("Mean over seeds. A row that fades from left to right is a type that is being forgotten."),
+    ]
+
+
+def _type_row(runs: Sequence[Run], type_: str) -> tuple[float | None, ...]:
+    return over_seeds(runs, lambda step: step.per_type.get(type_))
+
+
+def forgetting_picture(group: Group) -> list[Block]:
+    items = []
+    for number, method in enumerate(group.methods):
+        lost = group.mean(method, lambda run: run.mean_forgetting)
+        if lost is not None:
+            items.append(Bar(number, method, lost.mean, lost.std))
+    if not items:
+        return []
+    title = f"Forgetting: {group.setting.title}"
+    drawn = bars(items, title, unit="points of F1 lost since a type's best step, mean over types")
+    return [Heading("Forgetting", 3), Picture(file_name(group.number, group.setting, "forgetting"), drawn)]
+
+
+def feature_picture(group: Group, runs: Runs) -> list[Block]:
+    """Maps of the features of test words, one per method, of its first seed that has them."""
+    held: dict[str, Features] = {}
+    for method in group.plain:
+        found = (runs.features(run) for run in group.by_method[method])
+        features = next((one for one in found if one is not None), None)
+        if features is not None:
+            held[method] = features
+    heading = Heading("Features", 3)
+    if not held:
+        return [heading, Paragraph("No run has left features, so there is no map of them.")]
+    types = list(dict.fromkeys(name for one in held.values() for name in one.types))
+    panels = [_cloud(method, features, types) for method, features in held.items()]
+    title = f"Features of test words after the last step (t-SNE): {group.setting.title}"
+    name = file_name(group.number, group.setting, "features")
+    return [
+        heading,
+        Picture(name, clouds(panels, types, title)),
+        Paragraph(
+            "Each point is a word. Types that a model keeps apart form clusters; distances between clusters "
+            "mean nothing. One seed per method."
+        ),
+    ]
+
+
+def _cloud(method: str, features: Features, types: list[str]) -> Cloud:
+    """Thinned evenly to what exact t-SNE can hold."""
+    kept = np.unique(np.linspace(0, len(features.features) - 1, _POINTS).round().astype(int))
+    places = tsne(features.features[kept])
+    kinds = tuple(types.index(features.types[kind]) for kind in features.type[kept])
+    return Cloud(method, tuple((float(x), float(y)) for x, y in places), kinds)
+
+
+def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
+    """What labels in the Other class are worth: the same data and steps under different labels."""
+    blocks: list[Block] = []
+    for alike in _alike(groups, lambda s: (s.data, s.first, s.per_step, s.sampling)):
+        if len({group.setting.labels for group in alike}) < 2:
+            continue
+        series = [
+            (f"{method}, {group.setting.labels}", group.by_method[method])
+            for group in alike
+            for method in group.plain
+        ][: svg.SERIES]
+        panels = [
+            Panel("micro F1", tuple(_labelled(series, lambda step: step.micro))),
+            Panel("macro F1", tuple(_labelled(series, lambda step: step.macro))),
+        ]
+        setting = alike[0].setting
+        title = f"Labels in the Other class: {setting.data}, {setting.steps}, {setting.sampling} sampling"
+        name = file_name(alike[0].number, setting, "other-class")
+        blocks.append(Picture(name, curves(panels, title)))
+    if not blocks:
+        return []
+    told = (
+        "own: a step has its own text, labelled with its own types, as in the rest of this report. In the "
+        "other two all text so far is kept. none: each slice keeps the labels of its own step. current: "
+        "the newest slice also has the labels of all types so far. The difference is what labels hidden in O "
+        "cost."
+    )
+    return [Heading("What the Other class hides"), Paragraph(told), *blocks]
+
+
+def _labelled(
+    series: Sequence[tuple[str, tuple[Run, ...]]], pick: Callable[[StepScores], float | None]
+) -> list[Series]:
+    return [Series(number, name, over_seeds(runs, pick)) for number, (name, runs) in enumerate(series)]
+
+
+def slice_pictures(groups: Sequence[Group]) -> list[Block]:
+    """How mentions fall into the slices, greedy beside random where both are there."""
+    blocks: list[Block] = []
+    own = [group for group in groups if group.setting.labels == "own"] or list(groups)
+    for alike in _alike(own, lambda s: (s.data, s.first, s.per_step)):
+        panels = []
+        for group in alike:
+            run = next((run for run in group.runs if run.slices), None)
+            if run is not None:
+                panels.append(_slices(run))
+        if panels:
+            setting = alike[0].setting
+            title = f"Mentions per slice, in % of a type's mentions: {setting.data}, {setting.steps}"
+            name = file_name(alike[0].number, setting, "slices")
+            blocks.append(Picture(name, heat_picture(panels, title)))
+    if not blocks:
+        return []
+    told = (
+        "All true mentions are counted, also those whose label is hidden from the learner. Greedy sampling "
+        "puts most mentions of a type into the slice in which it is learned (the steps on the diagonal)."
+    )
+    return [Heading("What the slices hold"), Paragraph(told), *blocks]
+
+
+def _slices(run: Run) -> Heat:
+    """Rows are types in the order in which they are learned, columns are slices."""
+    rows = tuple(dict.fromkeys([*run.types, *(t for part in run.slices for t in sorted(part.mentions))]))
+    values = []
+    for type_ in rows:
+        counts = [part.mentions.get(type_, 0) for part in run.slices]
+        total = sum(counts)
+        values.append(tuple(100 * count / total if total else None for count in counts))
+    columns = tuple(f"step {number}" for number in range(1, len(run.slices) + 1))
+    return Heat(f"{run.setting.sampling} sampling", rows, columns, tuple(values))
+
+
+def _alike(groups: Sequence[Group], key: Callable[[Setting], object]) -> list[list[Group]]:
+    """Groups with a finished run, by what they share."""
+    found: dict[object, list[Group]] = {}
+    for group in groups:
+        if group.by_method:
+            found.setdefault(key(group.setting), []).append(group)
+    return list(found.values())
+
+
+def file_name(number: int, setting: Setting, what: str) -> str:
+    """Only letters, digits and hyphens, whatever the data is called; numbers keep names apart."""
+    data = re.sub(r"[^a-z0-9]+", "-", setting.data.lower()).strip("-")[:30].strip("-")
+    return "-".join(
+        part for part in (str(number), data, f"fg{setting.first}-pg{setting.per_step}", what) if part
+    )

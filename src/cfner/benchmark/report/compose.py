@@ -1,0 +1,91 @@
+"""A folder of runs as a document: what is in a report, and in which order."""
+
+from __future__ import annotations
+
+from cfner.benchmark.report.charts import (
+    confusion_picture,
+    curve_pictures,
+    feature_picture,
+    forgetting_picture,
+    heat_map_picture,
+    other_class_pictures,
+    slice_pictures,
+)
+from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
+from cfner.benchmark.report.grouping import Group, groups_of
+from cfner.benchmark.report.orientation import orientation
+from cfner.benchmark.report.reading import Runs
+from cfner.benchmark.report.rivals import significance
+from cfner.benchmark.report.tables import (
+    ablation_table,
+    combination_table,
+    cost_table,
+    not_run,
+    score_table,
+    setting_table,
+)
+
+
+def document(runs: Runs) -> Document:
+    groups = groups_of(runs)
+    blocks: list[Block] = _summary(runs)
+    for group in groups:
+        blocks += _group(group, runs)
+    blocks += other_class_pictures(groups)
+    blocks += slice_pictures(groups)
+    blocks += orientation(groups)
+    blocks += not_run(runs.cells)
+    return Document(f"Benchmark report: {runs.name}" if runs.name else "Benchmark report", tuple(blocks))
+
+
+def _summary(runs: Runs) -> list[Block]:
+    """How much was asked for, and how much of it is there."""
+    counted = {
+        state: sum(cell.state == state for cell in runs.cells) for state in ("finished", "failed", "waiting")
+    }
+    methods = len({cell.method for cell in runs.cells})
+    seeds = len({cell.seed for cell in runs.cells})
+    told = f"{len(runs.cells)} runs were asked for: {_of(methods, 'method')}, {_of(seeds, 'seed')}."
+    if not counted["failed"] + counted["waiting"]:
+        return [Paragraph(f"{told} All of them are finished.")]
+    missing = ", ".join(f"{counted[state]} {word}" for state, word in _STATES if counted[state])
+    return [
+        Paragraph(told),
+        Paragraph(
+            f"The grid is not complete: {counted['finished']} finished, {missing}. "
+            "The last section lists what was not run.",
+            loud=True,
+        ),
+    ]
+
+
+_STATES = (("failed", "failed"), ("waiting", "not run yet"))
+
+
+def _of(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def _group(group: Group, runs: Runs) -> list[Block]:
+    heading = Heading(group.setting.title)
+    if not group.by_method:
+        return [heading, Paragraph("No run of this setting is finished.", loud=True)]
+    absent = [m for m in dict.fromkeys(cell.method for cell in group.cells) if m not in group.by_method]
+    missing: list[Block] = []
+    if absent:
+        missing = [Paragraph(f"Without a finished run, so not shown: {', '.join(absent)}.", loud=True)]
+    return [
+        heading,
+        *missing,
+        *score_table(group),
+        *significance(group, runs),
+        *ablation_table(group),
+        *combination_table(group),
+        *setting_table(group),
+        *curve_pictures(group),
+        *heat_map_picture(group),
+        *forgetting_picture(group),
+        *confusion_picture(group),
+        *feature_picture(group, runs),
+        *cost_table(group),
+    ]

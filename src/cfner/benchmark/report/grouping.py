@@ -1,0 +1,120 @@
+"""Runs that may be compared, by method; means over their seeds; and how figures are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cfner.benchmark.report.document import Cell
+from cfner.benchmark.report.reading import GridCell, Run, Runs, Setting
+from cfner.evaluation.forgetting import MeanStd, mean_and_std
+
+NONE: Final = "–"
+UPPER_BOUND: Final = "joint"  # sees all data at once: not in the contest
+Pick = Callable[[Run], float | None]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All runs of one setting; methods in the order in which they were asked for."""
+
+    number: int  # from 1
+    setting: Setting
+    cells: tuple[GridCell, ...]
+    by_method: dict[str, tuple[Run, ...]]  # only methods with a finished run
+
+    @property
+    def methods(self) -> list[str]:
+        return list(self.by_method)
+
+    @property
+    def rivals(self) -> list[str]:
+        return [method for method in self.methods if method != UPPER_BOUND]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [run for runs in self.by_method.values() for run in runs]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(type_ for run in self.runs for type_ in run.types))
+
+    @property
+    def plain(self) -> list[str]:
+        """The methods as they are, without the variants of one."""
+        return [method for method in self.methods if base_of(method) == method] or self.methods
+
+    def asked(self, method: str) -> int:
+        return len({cell.seed for cell in self.cells if cell.method == method})
+
+    def mean(self, method: str, pick: Pick) -> MeanStd | None:
+        """Over the seeds that have the figure; None where none has."""
+        values = [value for run in self.by_method[method] if (value := pick(run)) is not None]
+        return mean_and_std(values) if values else None
+
+    def difference(self, method: str, other: str, pick: Pick) -> MeanStd | None:
+        """``method`` less ``other``, seed by seed, over the seeds that both have."""
+        values = {run.seed: pick(run) for run in self.by_method[other]}
+        apart = [
+            mine - theirs
+            for run in self.by_method[method]
+            if (mine := pick(run)) is not None and (theirs := values.get(run.seed)) is not None
+        ]
+        return mean_and_std(apart) if apart else None
+
+
+def groups_of(runs: Runs) -> list[Group]:
+    settings = dict.fromkeys(cell.setting for cell in runs.cells)
+    return [_group(number, setting, runs) for number, setting in enumerate(settings, start=1)]
+
+
+def _group(number: int, setting: Setting, runs: Runs) -> Group:
+    cells = tuple(cell for cell in runs.cells if cell.setting == setting)
+    by_method: dict[str, tuple[Run, ...]] = {}
+    for method in dict.fromkeys(cell.method for cell in cells):
+        found = [run for run in runs.runs if run.setting == setting and run.method == method]
+        if found:
+            by_method[method] = tuple(sorted(found, key=lambda run: run.seed))
+    return Group(number, setting, cells, by_method)
+
+
+def base_of(method: str) -> str:
+    """'cfner' of 'cfner with k=1 without effect_o'."""
+    return method.partition(" with ")[0].partition(" without ")[0]
+
+
+def shown(value: MeanStd | None, *, signed: bool = False) -> str:
+    """'58.94 ± 0.57'; a lone seed has no deviation."""
+    if value is None:
+        return NONE
+    mean = plus_minus(value.mean) if signed else number(value.mean)
+    return mean if value.std is None else f"{mean} ± {value.std:.2f}"
+
+
+def number(value: float) -> str:
+    return _minus(f"{value:.2f}")
+
+
+def plus_minus(value: float) -> str:
+    return _minus(f"{value:+.2f}")
+
+
+def _minus(written: str) -> str:
+    return written.replace("-", "−")
+
+
+def best_in_bold(
+    values: Sequence[MeanStd | None], rivals: Sequence[bool], *, lowest: bool = False
+) -> list[Cell]:
+    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
+    means = [
+        round(value.mean, 2)
+        for value, rival in zip(values, rivals, strict=True)
+        if value is not None and rival
+    ]
+    best = None if len(means) < 2 else min(means) if lowest else max(means)
+    return [
+        Cell(shown(value), bold=rival and value is not None and round(value.mean, 2) == best)
+        for value, rival in zip(values, rivals, strict=True)
+    ]

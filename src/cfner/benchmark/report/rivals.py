@@ -1,0 +1,113 @@
+"""The section on significance: every method beside the best, and all beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
+from cfner.benchmark.report.grouping import NONE, Group, number, plus_minus
+from cfner.benchmark.report.reading import Counts, Runs
+from cfner.benchmark.report.significance import RESAMPLES, Difference, Resampled, compare, draws, resampled
+
+Kind = Literal["micro", "macro"]
+_KINDS: tuple[Kind, ...] = ("micro", "macro")
+Scores = Mapping[str, Mapping[int, Resampled]]
+
+
+def significance(group: Group, runs: Runs) -> list[Block]:
+    """Nothing for a lone method; a plain sentence where counts per sentence are missing."""
+    if len(group.rivals) < 2:
+        return []
+    heading = Heading("Is the difference real?", 3)
+    counts = _counts(group, runs)
+    missing = [method for method in group.rivals if method not in counts]
+    notes: list[Block] = []
+    if missing:
+        told = f"Not compared, because their runs left no counts per test sentence: {', '.join(missing)}."
+        notes.append(Paragraph(told, loud=True))
+    if len(counts) < 2:
+        return [heading, *notes, Paragraph("There are not two methods to compare.")]
+    sizes = {one.sentences for by_seed in counts.values() for one in by_seed.values()}
+    if len(sizes) > 1:
+        told = "The runs were scored on different numbers of test sentences, so they cannot be paired."
+        return [heading, *notes, Paragraph(told, loud=True)]
+    weights = draws(sizes.pop())
+    scores = {
+        method: {seed: resampled(one, weights) for seed, one in by_seed.items()}
+        for method, by_seed in counts.items()
+    }
+    return [heading, *_told(), _beside_best(scores), *_matrix(scores), *notes]
+
+
+def _counts(group: Group, runs: Runs) -> dict[str, dict[int, Counts]]:
+    found: dict[str, dict[int, Counts]] = {}
+    for method in group.rivals:
+        by_seed = {run.seed: counts for run in group.by_method[method] if (counts := runs.counts(run))}
+        if by_seed:
+            found[method] = by_seed
+    return found
+
+
+def _told() -> list[Block]:
+    return [
+        Paragraph(
+            f"Paired bootstrap: the test sentences are drawn anew {RESAMPLES} times, the same draw for all "
+            "methods and seeds. Differences are in points of mean F1 over the steps, over the seeds that "
+            "two methods share, with the middle 95 % of the draws; p is two-sided and not corrected for the "
+            "number of comparisons. It tells how sure a difference is for these trained models, not how much "
+            "training varies."
+        )
+    ]
+
+
+def best(scores: Scores, kind: Kind) -> str:
+    """The method with the highest mean over its seeds."""
+
+    def mean(method: str) -> float:
+        values = [float(getattr(one, kind)[0]) for one in scores[method].values()]
+        return sum(values) / len(values)
+
+    return max(scores, key=mean)
+
+
+def _beside_best(scores: Scores) -> Table:
+    tops = {kind: best(scores, kind) for kind in _KINDS}
+    head = ["method"]
+    for kind in _KINDS:
+        head += [f"{kind}: less {tops[kind]}", "p"]
+    rows: list[list[str | Cell]] = []
+    for method in scores:
+        row: list[str | Cell] = [method]
+        for kind in _KINDS:
+            if method == tops[kind]:
+                row += [Cell("best", bold=True), NONE]
+                continue
+            found = compare(scores, method, tops[kind], kind)
+            row += [NONE, NONE] if found is None else [_interval(found), _p(found)]
+        rows.append(row)
+    return Table.of(head, rows)
+
+
+def _interval(found: Difference) -> str:
+    return f"{plus_minus(found.value)} [{number(found.low)}, {number(found.high)}]"
+
+
+def _p(found: Difference) -> str:
+    return f"{found.p:.3f}" if found.p >= 0.002 else "< 0.002"
+
+
+def _matrix(scores: Scores) -> list[Block]:
+    """p for every pair: micro above the diagonal, macro below. Two methods need no matrix."""
+    methods = list(scores)
+    if len(methods) < 3:
+        return []
+    rows: list[list[str | Cell]] = []
+    for i, one in enumerate(methods):
+        row: list[str | Cell] = [f"{i + 1}. {one}"]
+        for j, other in enumerate(methods):
+            found = None if i == j else compare(scores, one, other, "micro" if j > i else "macro")
+            row.append("·" if i == j else NONE if found is None else Cell(_p(found), bold=found.sure))
+        rows.append(row)
+    head = ["p: micro above, macro below the diagonal", *(str(i + 1) for i in range(len(methods)))]
+    return [Table.of(head, rows), Paragraph("Bold: p below 0.05.")]

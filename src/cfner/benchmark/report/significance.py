@@ -1,0 +1,104 @@
+"""Is one method really better than another? A paired bootstrap over the test sentences.
+
+The test sentences are drawn anew, with replacement, 1000 times. Each draw is the same for all methods and
+seeds, so what is compared is how they do on the same sentences. The statistic is that of the tables: F1 as a
+mean over the steps, and over the seeds that two methods share. It tells how sure a difference is given these
+trained models; how much training itself varies is told by the deviation over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cfner.benchmark.report.reading import Counts
+
+RESAMPLES = 1000
+SEED = 20221207
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Mean-over-steps F1 in percent: first as measured, then of each draw. [1 + draws] each."""
+
+    micro: Floats
+    macro: Floats
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One method less another, in points: as measured, with a 95 % interval and a two-sided p."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def sure(self) -> bool:
+        return self.p < 0.05
+
+
+def draws(sentences: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[np.float32]:
+    """How often each sentence is drawn: [1 + resamples, sentences]. The first row is the data as it is."""
+    random = np.random.default_rng(seed)
+    weights = np.ones((1 + resamples, sentences), dtype=np.float32)
+    for row in range(1, 1 + resamples):
+        drawn = random.integers(0, sentences, sentences)
+        weights[row] = np.bincount(drawn, minlength=sentences)
+    return weights
+
+
+def resampled(counts: Counts, weights: NDArray[np.float32]) -> Resampled:
+    """Scores of every draw. A type not learned yet counts in micro F1 only, where it was predicted."""
+    micro = np.zeros(len(weights))
+    macro = np.zeros(len(weights))
+    for step, learned in enumerate(counts.learned):
+        here = counts.step == step
+        # most sentences of some corpora have no mention: leave them out
+        used, rows = np.unique(counts.sentence[here], return_inverse=True)
+        drawn = weights[:, used]
+        sums = []  # found, gold, predicted: [draws, types]
+        for kind in (counts.found, counts.gold, counts.predicted):
+            table = np.zeros((len(used), len(counts.types)), dtype=np.float32)
+            np.add.at(table, (rows, counts.type[here]), kind[here])
+            # whole numbers below 2**24: exact in float32, whatever the order of adding
+            sums.append((drawn @ table).astype(np.float64))
+        found, gold, predicted = sums
+        micro += _f1(found.sum(1), gold.sum(1) + predicted.sum(1))
+        known = slice(0, int(learned))
+        macro += _f1(found[:, known], gold[:, known] + predicted[:, known]).mean(1)
+    return Resampled(micro / len(counts.learned), macro / len(counts.learned))
+
+
+def _f1(found: Floats, both: Floats) -> Floats:
+    """Percent; 0 where there is neither a gold nor a predicted mention, as in the scores."""
+    result: Floats = np.divide(200 * found, both, out=np.zeros_like(found), where=both > 0)
+    return result
+
+
+def difference(one: Sequence[Floats], other: Sequence[Floats]) -> Difference:
+    """From the scores [1 + draws] of two methods, a pair for each seed that they share."""
+    apart = np.mean([a - b for a, b in zip(one, other, strict=True)], axis=0)
+    measured, drawn = float(apart[0]), apart[1:]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    against = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
+    p = min(1.0, 2 * (1 + against) / (1 + len(drawn)))  # 1 +: what was measured is one of the draws
+    return Difference(measured, float(low), float(high), p)
+
+
+def compare(
+    scores: Mapping[str, Mapping[int, Resampled]], one: str, other: str, kind: str
+) -> Difference | None:
+    """By method and seed; None where two methods share no seed."""
+    seeds = sorted(scores[one].keys() & scores[other].keys())
+    if not seeds:
+        return None
+    return difference(
+        [getattr(scores[one][seed], kind) for seed in seeds],
+        [getattr(scores[other][seed], kind) for seed in seeds],
+    )

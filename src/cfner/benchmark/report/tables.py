@@ -1,0 +1,202 @@
+"""The tables of a group: scores, parts left out, combinations, settings, cost; and what was not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cfner.benchmark.published import Figure
+from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
+from cfner.benchmark.report.grouping import (
+    NONE,
+    UPPER_BOUND,
+    Group,
+    Pick,
+    base_of,
+    best_in_bold,
+    number,
+    plus_minus,
+    shown,
+)
+from cfner.benchmark.report.orientation import beside, dagger_notes, published_pair
+from cfner.benchmark.report.reading import GridCell
+from cfner.evaluation.forgetting import MeanStd
+
+_COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
+    ("mean micro F1", lambda run: run.mean_micro, False),
+    ("mean macro F1", lambda run: run.mean_macro, False),
+    ("last micro F1", lambda run: run.last_micro, False),
+    ("last macro F1", lambda run: run.last_macro, False),
+    ("forgetting", lambda run: run.mean_forgetting, True),
+)
+_MICRO: Pick = _COLUMNS[0][1]
+_MACRO: Pick = _COLUMNS[1][1]
+
+
+def score_table(group: Group) -> list[Block]:
+    """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
+    published = beside(group.setting)
+    methods = group.methods
+    rivals = [method in group.rivals for method in methods]
+    columns = [
+        best_in_bold([group.mean(m, pick) for m in methods], rivals, lowest=lowest)
+        for _, pick, lowest in _COLUMNS
+    ]
+    head = ["method", "seeds", *(name for name, _, _ in _COLUMNS)]
+    if published:
+        head += ["published micro", "published macro"]
+    rows: list[list[str | Cell]] = []
+    for place, method in enumerate(methods):
+        row: list[str | Cell] = [method, _seeds(group, method), *(column[place] for column in columns)]
+        rows.append(row + (list(published_pair(published.get(method))) if published else []))
+    notes = [
+        "F1 in percent, entity level. Mean: over all steps, the first included. Last: after the last step. "
+        "Forgetting: the best earlier F1 of a type less its last, mean over types; lower is better. "
+        + ("Mean ± standard deviation over seeds." if _several(group) else "One seed: no deviation.")
+    ]
+    if len(group.rivals) > 1:
+        notes.append("Bold: the best mean of a column.")
+    if UPPER_BOUND in methods:
+        notes.append("'joint' learns from all data at once: an upper bound, and not compared.")
+    if any(len(group.by_method[m]) < group.asked(m) for m in methods):
+        notes.append("Not all seeds are finished, so means are over the seeds that are.")
+    return [Table.of(head, rows), Paragraph(" ".join(notes)), *dagger_notes(published, methods)]
+
+
+def _seeds(group: Group, method: str) -> str:
+    done, asked = len(group.by_method[method]), group.asked(method)
+    return str(done) if done == asked else f"{done} of {asked}"
+
+
+def _several(group: Group) -> bool:
+    return any(len(runs) > 1 for runs in group.by_method.values())
+
+
+def ablation_table(group: Group) -> list[Block]:
+    """What each part of a method is worth: rows 'X without Y' less X."""
+    published = beside(group.setting)
+    rows: list[list[str | Cell]] = []
+    for base in [method for method in group.methods if " without " not in method]:
+        without = [m for m in group.methods if m.startswith(f"{base} without ")]
+        if without:
+            rows.append(_compared(group, base, None, published))
+            rows += [_compared(group, method, base, published) for method in without]
+    if not rows:
+        return []
+    return [
+        Heading("Parts left out", 3),
+        _difference_table("method", rows, published),
+        Paragraph(
+            "Differences are to the method with all its parts, seed by seed. Leaving out a part that helps "
+            "makes a negative difference."
+        ),
+    ]
+
+
+def combination_table(group: Group) -> list[Block]:
+    """A method beside the same with causal effects plugged in."""
+    published = beside(group.setting)
+    rows: list[list[str | Cell]] = []
+    for method in group.methods:
+        base = method.removesuffix("+cf")
+        if base != method and base in group.by_method:
+            rows += [_compared(group, base, None, published), _compared(group, method, base, published)]
+    if not rows:
+        return []
+    return [
+        Heading("With causal effects plugged in", 3),
+        _difference_table("method", rows, published),
+        Paragraph("Differences are to the method without them, seed by seed."),
+    ]
+
+
+def setting_table(group: Group) -> list[Block]:
+    """Other values of a method's parameters, beside its defaults."""
+    published = beside(group.setting)
+    rows: list[list[str | Cell]] = []
+    for base in dict.fromkeys(base_of(method) for method in group.methods):
+        varied = [m for m in group.methods if m.startswith(f"{base} with ")]
+        if not varied:
+            continue
+        default = base if base in group.by_method else None
+        if default is not None:
+            rows.append(_compared(group, default, None, published, said=f"{base}, defaults"))
+        rows += [_compared(group, method, default, published) for method in sorted(varied, key=_by_value)]
+    if not rows:
+        return []
+    return [Heading("Other parameters", 3), _difference_table("method", rows, published)]
+
+
+def _by_value(method: str) -> tuple[str, float, str]:
+    """By the parameter's name, then its value as a number where it is one."""
+    name, _, value = method.partition(" with ")[2].partition("=")
+    try:
+        return name, float(value), ""
+    except ValueError:
+        return name, 0.0, value
+
+
+def _difference_table(first: str, rows: list[list[str | Cell]], published: dict[str, Figure]) -> Table:
+    head = [first, "mean micro F1", "difference", "mean macro F1", "difference"]
+    if published:
+        head += ["published micro", "difference", "published macro", "difference"]
+    return Table.of(head, rows)
+
+
+def _compared(
+    group: Group, method: str, base: str | None, published: dict[str, Figure], said: str | None = None
+) -> list[str | Cell]:
+    row: list[str | Cell] = [said or method]
+    for pick in (_MICRO, _MACRO):
+        apart = NONE if base is None else shown(group.difference(method, base, pick), signed=True)
+        row += [shown(group.mean(method, pick)), apart]
+    if published:
+        mine, theirs = published.get(method), published.get(base) if base else None
+        for kind in ("micro", "macro"):
+            value = getattr(mine, kind) if mine else None
+            other = getattr(theirs, kind) if theirs else None
+            row.append(NONE if value is None else number(value))
+            row.append(NONE if value is None or other is None else plus_minus(value - other))
+    return row
+
+
+def cost_table(group: Group) -> list[Block]:
+    rows = []
+    for method in group.methods:
+        seconds = group.mean(method, lambda run: run.seconds)
+        memory = group.mean(method, lambda run: None if run.peak_memory is None else run.peak_memory / 2**20)
+        if seconds is not None or memory is not None:
+            rows.append([method, _whole(seconds), _whole(memory)])
+    if not rows:
+        return []
+    return [
+        Heading("Time and memory", 3),
+        Table.of(["method", "seconds per run", "peak memory, MiB"], rows),
+        Paragraph("As measured on the machine that ran it, mean over seeds. Runs beside others are slower."),
+    ]
+
+
+def _whole(value: MeanStd | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value.mean:,.0f}" if value.std is None else f"{value.mean:,.0f} ± {value.std:,.0f}"
+
+
+def not_run(cells: Sequence[GridCell]) -> list[Block]:
+    """Every cell that has no result, seeds of one method together, with the first line of its error."""
+    rest = [cell for cell in cells if cell.state != "finished"]
+    if not rest:
+        return []
+    rows: dict[tuple[str, str, str, str], list[int]] = {}
+    for cell in rest:
+        lines = (cell.error or "").strip().splitlines()
+        why = lines[0] if lines else NONE
+        rows.setdefault((cell.method, cell.setting.title, cell.state, why), []).append(cell.seed)
+    table = Table.of(
+        ["method", "setting", "seeds", "state", "reason"],
+        [
+            [method, setting, ", ".join(map(str, sorted(seeds))), state, why]
+            for (method, setting, state, why), seeds in rows.items()
+        ],
+        left=5,
+    )
+    return [Heading("What was not run"), table]
