@@ -88,7 +88,7 @@ def _result(folder: Path, made: Made, skill: float, seed: int, arrays: bool) -> 
             "old_as_other": round(old_words * (1 - skill) * 0.8),
             "not_new_words": 4000,
             "as_new": round(600 * (1 - skill)),
-            "old_to_other": 80 * (1 - skill) * number if old_words else None,
+            "old_to_other": min(95, 40 * (1 - skill) * number) if old_words else None,
             "to_new": 15 * (1 - skill) + number,
         }
         steps.append(

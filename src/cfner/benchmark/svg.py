@@ -141,9 +141,15 @@ def _allowed(sign: str) -> bool:
 
 
 def width_of(value: str, size: int = 12) -> float:
-    """About how wide a text is, in pixels; no font is asked."""
-    wide = sum(1.0 if unicodedata.east_asian_width(sign) in "WF" else 0.58 for sign in value)
-    return wide * size
+    """About how wide a text is at most, in pixels; no font is asked."""
+    return sum(_share(sign) for sign in value) * size
+
+
+def _share(sign: str) -> float:
+    """Of the height, in a wide sans-serif font."""
+    if unicodedata.east_asian_width(sign) in "WF" or sign in "MWmw@%":
+        return 1.0
+    return 0.74 if sign.isupper() else 0.6
 
 
 def fitted(value: str, room: float, size: int = 12) -> str:

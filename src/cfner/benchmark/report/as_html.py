@@ -27,8 +27,9 @@ nav a { color: var(--e); text-decoration: none; } nav a:hover { text-decoration:
   margin: 0 0 1rem; }
 .scroll th, .scroll td { padding: .4rem .9rem; text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap; }
-.scroll .words { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 8rem; }
-.scroll th { white-space: normal; vertical-align: bottom; min-width: 4.2rem; }
+.scroll .words { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 5rem; }
+.scroll .words:first-child { min-width: 8.5rem; position: sticky; left: 0; background: var(--card); }
+.scroll th { white-space: normal; vertical-align: bottom; min-width: 3rem; }
 figure { margin: .6rem 0 1.2rem; }
 figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
 @media (max-width: 48rem) {

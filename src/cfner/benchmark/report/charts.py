@@ -21,41 +21,39 @@ _POINTS = 600  # exact t-SNE looks at every pair
 
 def curve_pictures(group: Group) -> list[Block]:
     """Micro and macro F1 after each step: the methods, then each method's variants."""
-    families = [group.plain]
+    families = [("", group.plain)]
     for base in dict.fromkeys(base_of(method) for method in group.methods):
         variants = [m for m in group.methods if base_of(m) == base and m != base]
         if variants and base in group.by_method:
-            families += [
-                [base, *variants[i : i + svg.SERIES - 1]] for i in range(0, len(variants), svg.SERIES - 1)
-            ]
+            families.append((f" ({base} and its variants)", [base, *variants]))
     blocks: list[Block] = []
-    for number, methods in enumerate(families):
+    for whose, methods in families:
         for part in range(0, len(methods), svg.SERIES):
             some = methods[part : part + svg.SERIES]
             panels = [
                 _panel(group, some, "micro F1", lambda step: step.micro),
                 _panel(group, some, "macro F1", lambda step: step.macro),
             ]
-            title = f"F1 of all types so far, after each step: {group.setting.title}"
-            name = file_name(group.number, group.setting, f"curves-{number + 1}-{part // svg.SERIES + 1}")
+            title = f"F1 of all types so far, after each step{whose}: {group.setting.title}"
+            name = file_name(group.number, group.setting, f"curves-{len(blocks) + 1}")
             blocks.append(Picture(name, curves(panels, title)))
     return [Heading("Step by step", 3), *blocks]
 
 
-def confusion_picture(group: Group) -> list[Block]:
+def confusion_pictures(group: Group) -> list[Block]:
     """The two ways in which learning new types hurts old ones."""
-    methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])][: svg.SERIES]
-    if not methods:
-        return []
-    panels = [
-        _panel(group, methods, "words of old types taken for O, %", lambda step: step.old_to_other),
-        _panel(group, methods, "O and old words taken for a new type, %", lambda step: step.to_new),
-    ]
-    title = f"What is confused, after each step: {group.setting.title}"
-    return [
-        Heading("Confusions", 3),
-        Picture(file_name(group.number, group.setting, "confusion"), curves(panels, title)),
-    ]
+    methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])]
+    blocks: list[Block] = []
+    for part in range(0, len(methods), svg.SERIES):
+        some = methods[part : part + svg.SERIES]
+        panels = [
+            _panel(group, some, "words of old types taken for O, %", lambda step: step.old_to_other),
+            _panel(group, some, "O and old words taken for a new type, %", lambda step: step.to_new),
+        ]
+        title = f"What is confused, after each step: {group.setting.title}"
+        name = file_name(group.number, group.setting, f"confusion-{len(blocks) + 1}")
+        blocks.append(Picture(name, curves(panels, title)))
+    return [Heading("Confusions", 3), *blocks] if blocks else []
 
 
 def _confused(run: Run) -> bool:
@@ -104,10 +102,10 @@ def _type_row(runs: Sequence[Run], type_: str) -> tuple[float | None, ...]:
 
 def forgetting_picture(group: Group) -> list[Block]:
     items = []
-    for number, method in enumerate(group.methods):
+    for method in group.methods:
         lost = group.mean(method, lambda run: run.mean_forgetting)
         if lost is not None:
-            items.append(Bar(number, method, lost.mean, lost.std))
+            items.append(Bar(method, lost.mean, lost.std))
     if not items:
         return []
     title = f"Forgetting: {group.setting.title}"
@@ -152,21 +150,19 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
     """What labels in the Other class are worth: the same data and steps under different labels."""
     blocks: list[Block] = []
     for alike in _alike(groups, lambda s: (s.data, s.first, s.per_step, s.sampling)):
-        if len({group.setting.labels for group in alike}) < 2:
-            continue
-        series = [
-            (f"{method}, {group.setting.labels}", group.by_method[method])
-            for group in alike
-            for method in group.plain
-        ][: svg.SERIES]
-        panels = [
-            Panel("micro F1", tuple(_labelled(series, lambda step: step.micro))),
-            Panel("macro F1", tuple(_labelled(series, lambda step: step.macro))),
-        ]
-        setting = alike[0].setting
-        title = f"Labels in the Other class: {setting.data}, {setting.steps}, {setting.sampling} sampling"
-        name = file_name(alike[0].number, setting, "other-class")
-        blocks.append(Picture(name, curves(panels, title)))
+        for method in dict.fromkeys(method for group in alike for method in group.methods):
+            series = [(group.setting.labels, group.by_method.get(method, ())) for group in alike]
+            kept = [(labels, runs) for labels, runs in series if runs]
+            if len(kept) < 2:
+                continue
+            panels = [
+                Panel("micro F1", tuple(_labelled(kept, lambda step: step.micro))),
+                Panel("macro F1", tuple(_labelled(kept, lambda step: step.macro))),
+            ]
+            s = alike[0].setting
+            title = f"Labels in the Other class ({method}): {s.data}, {s.steps}, {s.sampling} sampling"
+            name = file_name(alike[0].number, s, f"other-class-{len(blocks) + 1}")
+            blocks.append(Picture(name, curves(panels, title)))
     if not blocks:
         return []
     told = (

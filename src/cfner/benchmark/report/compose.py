@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfner.benchmark.report.charts import (
-    confusion_picture,
+    confusion_pictures,
     curve_pictures,
     feature_picture,
     forgetting_picture,
@@ -16,6 +16,7 @@ from cfner.benchmark.report.grouping import Group, groups_of
 from cfner.benchmark.report.orientation import orientation
 from cfner.benchmark.report.reading import Runs
 from cfner.benchmark.report.rivals import significance
+from cfner.benchmark.report.significance import RESAMPLES
 from cfner.benchmark.report.tables import (
     ablation_table,
     combination_table,
@@ -28,7 +29,7 @@ from cfner.benchmark.report.tables import (
 
 def document(runs: Runs) -> Document:
     groups = groups_of(runs)
-    blocks: list[Block] = _summary(runs)
+    blocks = [*_summary(runs), *_how_to_read()]
     for group in groups:
         blocks += _group(group, runs)
     blocks += other_class_pictures(groups)
@@ -59,6 +60,25 @@ def _summary(runs: Runs) -> list[Block]:
     ]
 
 
+def _how_to_read() -> list[Block]:
+    return [
+        Heading("How to read this"),
+        Paragraph(
+            "F1 is in percent and counts whole mentions: the same words and the same type. Micro: over all "
+            "mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after the "
+            "last step. Forgetting: the best earlier F1 of a type less its last, mean over types; lower is "
+            "better. ± is the standard deviation over seeds. Bold: the best mean of a column."
+        ),
+        Paragraph(
+            "Whether a difference is real is asked by a paired bootstrap: the test sentences are drawn anew "
+            f"{RESAMPLES} times, the same draw for all methods and seeds. Differences are in points of F1, "
+            "means over the steps and over the seeds that two methods share, with the middle 95 % of the "
+            "draws in brackets; p is two-sided and not corrected for the number of comparisons. It tells how "
+            "sure a difference is for these trained models, not how much training varies."
+        ),
+    ]
+
+
 _STATES = (("failed", "failed"), ("waiting", "not run yet"))
 
 
@@ -85,7 +105,7 @@ def _group(group: Group, runs: Runs) -> list[Block]:
         *curve_pictures(group),
         *heat_map_picture(group),
         *forgetting_picture(group),
-        *confusion_picture(group),
+        *confusion_pictures(group),
         *feature_picture(group, runs),
         *cost_table(group),
     ]

@@ -112,7 +112,6 @@ def _scale(low: float, high: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Bar:
-    number: int
     name: str
     value: float
     std: float | None
@@ -139,7 +138,7 @@ def bars(items: Sequence[Bar], title: str, *, unit: str) -> svg.Svg:
         y = top + place * tall + 5
         left, right = sorted((x_of(0), x_of(bar.value)))
         parts.append(svg.text(names + 6, y + 12, bar.name, anchor="end", room=names - 4))
-        parts.append(svg.rect(left, y, max(right - left, 0.5), tall - 10, f"v-f{bar.number % svg.SERIES}"))
+        parts.append(svg.rect(left, y, max(right - left, 0.5), tall - 10, "v-heat", opacity=0.75))
         end = x_of(bar.value)
         if bar.std is not None:
             parts.append(

@@ -8,7 +8,7 @@ from typing import Literal
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import NONE, Group, number, plus_minus
 from cfner.benchmark.report.reading import Counts, Runs
-from cfner.benchmark.report.significance import RESAMPLES, Difference, Resampled, compare, draws, resampled
+from cfner.benchmark.report.significance import Difference, Resampled, compare, draws, resampled
 
 Kind = Literal["micro", "macro"]
 _KINDS: tuple[Kind, ...] = ("micro", "macro")
@@ -37,7 +37,7 @@ def significance(group: Group, runs: Runs) -> list[Block]:
         method: {seed: resampled(one, weights) for seed, one in by_seed.items()}
         for method, by_seed in counts.items()
     }
-    return [heading, *_told(), _beside_best(scores), *_matrix(scores), *notes]
+    return [heading, _beside_best(scores), *_matrix(scores), *notes]
 
 
 def _counts(group: Group, runs: Runs) -> dict[str, dict[int, Counts]]:
@@ -47,18 +47,6 @@ def _counts(group: Group, runs: Runs) -> dict[str, dict[int, Counts]]:
         if by_seed:
             found[method] = by_seed
     return found
-
-
-def _told() -> list[Block]:
-    return [
-        Paragraph(
-            f"Paired bootstrap: the test sentences are drawn anew {RESAMPLES} times, the same draw for all "
-            "methods and seeds. Differences are in points of mean F1 over the steps, over the seeds that "
-            "two methods share, with the middle 95 % of the draws; p is two-sided and not corrected for the "
-            "number of comparisons. It tells how sure a difference is for these trained models, not how much "
-            "training varies."
-        )
-    ]
 
 
 def best(scores: Scores, kind: Kind) -> str:
@@ -94,7 +82,7 @@ def _interval(found: Difference) -> str:
 
 
 def _p(found: Difference) -> str:
-    return f"{found.p:.3f}" if found.p >= 0.002 else "< 0.002"
+    return f"{found.p:.3f}" if found.p >= 0.002 else "<0.002"
 
 
 def _matrix(scores: Scores) -> list[Block]:
@@ -109,5 +97,6 @@ def _matrix(scores: Scores) -> list[Block]:
             found = None if i == j else compare(scores, one, other, "micro" if j > i else "macro")
             row.append("·" if i == j else NONE if found is None else Cell(_p(found), bold=found.sure))
         rows.append(row)
-    head = ["p: micro above, macro below the diagonal", *(str(i + 1) for i in range(len(methods)))]
-    return [Table.of(head, rows), Paragraph("Bold: p below 0.05.")]
+    head = ["method", *(str(i + 1) for i in range(len(methods)))]
+    told = "p of every pair: for micro F1 above the diagonal, for macro F1 below. Bold: below 0.05."
+    return [Paragraph(told), Table.of(head, rows)]

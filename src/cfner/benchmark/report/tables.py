@@ -48,18 +48,13 @@ def score_table(group: Group) -> list[Block]:
     for place, method in enumerate(methods):
         row: list[str | Cell] = [method, _seeds(group, method), *(column[place] for column in columns)]
         rows.append(row + (list(published_pair(published.get(method))) if published else []))
-    notes = [
-        "F1 in percent, entity level. Mean: over all steps, the first included. Last: after the last step. "
-        "Forgetting: the best earlier F1 of a type less its last, mean over types; lower is better. "
-        + ("Mean ± standard deviation over seeds." if _several(group) else "One seed: no deviation.")
-    ]
-    if len(group.rivals) > 1:
-        notes.append("Bold: the best mean of a column.")
+    notes = [] if _several(group) else ["One seed: no deviation."]
     if UPPER_BOUND in methods:
         notes.append("'joint' learns from all data at once: an upper bound, and not compared.")
     if any(len(group.by_method[m]) < group.asked(m) for m in methods):
         notes.append("Not all seeds are finished, so means are over the seeds that are.")
-    return [Table.of(head, rows), Paragraph(" ".join(notes)), *dagger_notes(published, methods)]
+    told = [Paragraph(" ".join(notes))] if notes else []
+    return [Table.of(head, rows), *told, *dagger_notes(published, methods)]
 
 
 def _seeds(group: Group, method: str) -> str:
