@@ -100,8 +100,8 @@ def test_two_methods_cannot_share_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["cfner", "lucir+cf", "self-training+cf"])
-def test_parameters_have_the_papers_names_and_defaults(name: str) -> None:
-    defaults = create(name).parameters.model_dump()
+def test_parameters_have_the_papers_names_and_values(name: str) -> None:
+    defaults = create(name, as_published=True).parameters.model_dump()
     wanted = {
         "k": 3,
         "delta_1": 1.0,
@@ -113,6 +113,9 @@ def test_parameters_have_the_papers_names_and_defaults(name: str) -> None:
     }
     assert {key: defaults[key] for key in wanted} == wanted
     assert create(name).parts == tuple(ONE_BY_ONE)
+    assert create(name).parameters.lambda_base == 1.0  # measured better: docs/results.md
+    assert create(name, {"lambda_base": 5.0}, as_published=True).parameters.lambda_base == 5.0
+    assert TrainingConfig.build({"method": name}, preset="paper").as_published
 
 
 # -- exactness -------------------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ def test_cfner_without_both_effects_trains_the_same_weights_as_extendner(
     stream: TaskStream, tiny_encoder: Path
 ) -> None:
     ours = learned(stream, tiny_encoder, without=("effect_e", "effect_o"))
-    same = {"lambda_base": 2.0, "adaptive": True, "t_student": 1.0}
+    same = {"lambda_base": 1.0, "adaptive": True, "t_student": 1.0}
     theirs = learned(stream, tiny_encoder, "extendner", parameters=same)
     for key, value in weights_of(ours).items():
         assert torch.equal(value, weights_of(theirs)[key]), key

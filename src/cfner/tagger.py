@@ -49,7 +49,9 @@ class ContinualTagger:
     def __init__(self, model: LoadedModel, config: TrainingConfig) -> None:
         self.model = model
         self.config = config
-        self.method = create(config.method, config.parameters, config.without)
+        self.method = create(
+            config.method, config.parameters, config.without, as_published=config.as_published
+        )
         self.record: StepRecord | None = None
         self.scores: Scores | None = None
         self.scored_on: str | None = None  # in words, where it is not simply test data

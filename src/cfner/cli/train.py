@@ -64,7 +64,9 @@ def train(
     batch_size: Annotated[int | None, Flag(help="Sentences per batch and process.")] = None,
     lr_encoder: Annotated[float | None, Flag(help="Learning rate of the encoder.")] = None,
     lr_head: Annotated[float | None, Flag(help="Learning rate of the head.")] = None,
-    precision: Annotated[str | None, Flag(help="fp32 or bf16.")] = None,
+    precision: Annotated[
+        str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
+    ] = None,
     matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
     seed: Annotated[int, Flag(help="Seed of the split and of the training.")] = 0,
     tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -23,7 +24,7 @@ class CausalParameters(MethodParameters):
     delta_1: float = Field(1.0, ge=0, le=1, description="confidence threshold in the first epoch")
     delta_m: float = Field(0.0, ge=0, le=1, description="confidence threshold from epoch m on")
     m: int | None = Field(None, ge=1, description="epoch at which delta_m is reached; default: the last")
-    lambda_base: float = Field(2.0, ge=0, description="weight of Effect_O before sqrt(C_O / C_N)")
+    lambda_base: float = Field(1.0, ge=0, description="weight of Effect_O before sqrt(C_O / C_N)")
     t_student: float = Field(1.0, gt=0, description="temperature of the student, T_s")
     t_teacher: float = Field(1.0, gt=0, description="temperature of the teacher, T_t")
 
@@ -33,6 +34,7 @@ class CausalMethod(Method):
 
     parts: ClassVar[tuple[str, ...]] = ("effect_e", "effect_o", "curriculum", "adaptive_weight")
     Parameters = CausalParameters
+    published: ClassVar[Mapping[str, Any]] = {"lambda_base": 2.0}
 
     def distil(self, facts: StepFacts, *, hard: bool = False) -> Distil:
         """Distillation on O tokens, weighted by lambda = lambda_base * sqrt(C_O / C_N)."""

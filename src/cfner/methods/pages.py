@@ -207,7 +207,8 @@ def _parameters(kind: type[Method]) -> list[str]:
     rows = []
     for name, field in known.items():
         default = "not set" if field.default is None else str(field.default)
-        rows.append(f"| `{name}` | {default} | {_cell(field.description or '')} |")
+        paper = f" (with `--preset paper`: {kind.published[name]})" if name in kind.published else ""
+        rows.append(f"| `{name}` | {default}{paper} | {_cell(field.description or '')} |")
     return [
         "| parameter | default | meaning |",
         "|---|---|---|",

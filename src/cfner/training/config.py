@@ -24,6 +24,7 @@ class TrainingConfig(BaseModel):
     encoder: str = Field("bert-base-cased", description="hub name, folder, or 'minilm'")
     method: str = Field("cfner", description="see 'cfner methods'")
     parameters: dict[str, Any] = Field(default_factory=dict, description="the method's own parameters")
+    as_published: bool = Field(False, description="parameters that are not given have the paper's values")
     without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
     head: Literal["cosine", "linear"] = Field("cosine", description="head of a fresh model")
     sigma: float = Field(16.0, gt=0, description="scale of the cosine head at the start; learned")
@@ -33,7 +34,7 @@ class TrainingConfig(BaseModel):
     )
     train_embeddings: bool = Field(False, description="update the subword embedding table")
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="of the encoder while it is trained; default: what it came with"
+        0.0, ge=0, lt=1, description="of the encoder while it is trained; null: what it came with"
     )
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")
@@ -68,7 +69,9 @@ class TrainingConfig(BaseModel):
         None, ge=3, description="subwords per window; default: the encoder's limit"
     )
     overlap: int | None = Field(None, ge=0, description="subwords shared by windows; default: a quarter")
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="of the encoder's arithmetic; auto: bf16 where the GPU or processor has it"
+    )
     seed: int = Field(0, ge=0)
     workers: int = Field(0, ge=0, description="processes that prepare batches")
     eval_batch_size: int = Field(64, ge=1)
@@ -111,6 +114,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # the paper's figures; optimiser details from the published code
     "paper": {
         "encoder": "bert-base-cased",
+        "as_published": True,
         "batch_size": 8,
         "max_length": 512,
         "epochs": 10,
@@ -125,6 +129,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "clip": None,
         "freeze_other": True,
         "train_embeddings": True,
+        "dropout": None,
+        "precision": "fp32",
         "matches": "exact",
         "select_on": "new",
     },

@@ -19,7 +19,7 @@ def make_accelerator(config: TrainingConfig) -> Accelerator:
     AcceleratorState._reset_state()
     try:
         accelerator = Accelerator(
-            mixed_precision="bf16" if config.precision == "bf16" else "no",
+            mixed_precision="bf16" if precision_used(config) == "bf16" else "no",
             gradient_accumulation_steps=config.accumulation,
             log_with=list(config.trackers) or None,
             project_dir="runs" if config.trackers else None,
@@ -37,6 +37,16 @@ def make_accelerator(config: TrainingConfig) -> Accelerator:
         facts = {key: str(value) for key, value in config.model_dump(mode="json").items()}
         accelerator.init_trackers("cfner", config=facts)
     return accelerator
+
+
+def precision_used(config: TrainingConfig) -> str:
+    """What ``auto`` comes to here. Emulated bf16 is slower than fp32, so only real instructions count."""
+    if config.precision != "auto":
+        return config.precision
+    if torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if fast and not torch.backends.mps.is_available() else "fp32"
 
 
 def versions() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
-from cfner.training.environment import versions
+from cfner.training.environment import precision_used, versions
 from cfner.training.state import TrainingState
 
 
@@ -49,6 +49,7 @@ class StepRecord:
                 **({"replay": data(step.replay)} if step.replay else {}),
             },
             "config": config.model_dump(mode="json"),
+            "precision": precision_used(config),
             "seed": config.seed,
             "best_epoch": state.best_epoch,
             "history": state.history,
