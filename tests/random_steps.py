@@ -68,11 +68,11 @@ class RandomStep:
     to_package: list[int]  # the package's number of each of the oracle's labels
 
     def objective(self, name: str, parameters: dict[str, Any], without: tuple[str, ...] = ()) -> Objective:
-        return create(name, parameters, without).objective(self.facts)
+        return create(name, parameters, without, as_published=True).objective(self.facts)
 
     def losses(self, name: str, without: tuple[str, ...] = (), **parameters: Any) -> dict[str, Tensor]:
         """The terms of a named method, with relabelling as the training loop does it."""
-        method = create(name, parameters, without)
+        method = create(name, parameters, without, as_published=True)
         assert self.inputs.teacher is not None
         gold = method.relabel(self.inputs.gold, self.inputs.teacher, self.inputs.roles)
         return method.objective(self.facts).losses(replace(self.inputs, gold=gold))

@@ -451,7 +451,7 @@ def test_the_bank_follows_the_batches(stream: TaskStream, tiny_encoder: Path) ->
 
 def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_encoder: Path) -> None:
     """matches="exact": the bank holds fresh scores of every matched token when a loss reads it."""
-    tagger = learned(stream, tiny_encoder, matches="exact", parameters={"delta_1": 0.0})
+    tagger = learned(stream, tiny_encoder, matches="exact", parameters={"delta_1": 0.0, "lambda_base": 2.0})
     prepared, network = prepared_step(tagger), tagger.model.network
     assert prepared.bank is not None and prepared.teacher is not None
     network.eval()  # without dropout, so that anchors and matches can be compared with one reading

@@ -59,7 +59,8 @@ class Stopper(Silent):
 def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> None:
     (run,) = json.loads((whole / "results.json").read_text())["runs"]
     assert set(run) == {
-        *("method", "data", "first", "per_step", "seed", "steps", "forgetting", "mean_forgetting"),
+        *("method", "data", "first", "per_step", "sampling", "seed", "steps", "slices", "confusion"),
+        *("forgetting", "mean_forgetting"),
         *("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "hashes", "measured"),
     }
     assert (run["method"], run["data"], run["first"], run["per_step"], run["seed"]) == (
