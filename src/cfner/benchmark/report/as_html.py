@@ -13,6 +13,7 @@ STYLE: Final = (
     HOUSE
     + svg.STYLE
     + """
+main { max-width: 76rem; }
 h1, h2, h3 { overflow-wrap: anywhere; }
 h2 { font-size: 1.45rem; margin-top: 3.2rem; padding-top: 1.2rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.05rem; margin: 2rem 0 .7rem; }
@@ -25,10 +26,11 @@ nav li { break-inside: avoid; padding: .1rem 0; overflow-wrap: anywhere; }
 nav a { color: var(--e); text-decoration: none; } nav a:hover { text-decoration: underline; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: .8rem;
   margin: 0 0 1rem; }
-.scroll th, .scroll td { padding: .4rem .9rem; text-align: right; font-variant-numeric: tabular-nums;
+.scroll th, .scroll td { padding: .4rem .7rem; text-align: right; font-variant-numeric: tabular-nums;
   white-space: nowrap; }
 .scroll .words { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 5rem; }
-.scroll .words:first-child { min-width: 8.5rem; position: sticky; left: 0; background: var(--card); }
+.scroll .words:first-child { min-width: 11rem; padding-left: .9rem; position: sticky; left: 0;
+  background: var(--card); }
 .scroll th { white-space: normal; vertical-align: bottom; min-width: 3rem; }
 figure { margin: .6rem 0 1.2rem; }
 figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
@@ -36,6 +38,7 @@ figure svg { display: block; max-width: 100%; height: auto; margin: 0 auto; }
   nav ul { columns: 1; }
   figure svg { max-width: none; height: auto; width: auto; }
   .scroll th, .scroll td { padding: .35rem .6rem; }
+  .scroll .words:first-child { min-width: 8.5rem; padding-left: .6rem; }
 }
 """
 )

@@ -21,31 +21,35 @@ _POINTS = 600  # exact t-SNE looks at every pair
 
 def curve_pictures(group: Group) -> list[Block]:
     """Micro and macro F1 after each step: the methods, then each method's variants."""
-    families = [("", group.plain)]
+    plain = [method for method in group.methods if base_of(method) == method]
+    families = [("", some) for some in _parts(plain, svg.SERIES)]
     for base in dict.fromkeys(base_of(method) for method in group.methods):
         variants = [m for m in group.methods if base_of(m) == base and m != base]
-        if variants and base in group.by_method:
-            families.append((f" ({base} and its variants)", [base, *variants]))
+        whole = [base] if base in group.by_method else []
+        for some in _parts(variants, svg.SERIES - 1):
+            families.append((f" ({base} and its variants)", [*whole, *some]))
     blocks: list[Block] = []
     for whose, methods in families:
-        for part in range(0, len(methods), svg.SERIES):
-            some = methods[part : part + svg.SERIES]
-            panels = [
-                _panel(group, some, "micro F1", lambda step: step.micro),
-                _panel(group, some, "macro F1", lambda step: step.macro),
-            ]
-            title = f"F1 of all types so far, after each step{whose}: {group.setting.title}"
-            name = file_name(group.number, group.setting, f"curves-{len(blocks) + 1}")
-            blocks.append(Picture(name, curves(panels, title)))
+        panels = [
+            _panel(group, methods, "micro F1", lambda step: step.micro),
+            _panel(group, methods, "macro F1", lambda step: step.macro),
+        ]
+        title = f"F1 of all types so far, after each step{whose}: {group.setting.title}"
+        name = file_name(group.number, group.setting, f"curves-{len(blocks) + 1}")
+        blocks.append(Picture(name, curves(panels, title)))
     return [Heading("Step by step", 3), *blocks]
+
+
+def _parts(methods: list[str], most: int) -> list[list[str]]:
+    """So many that their curves can be told apart."""
+    return [methods[start : start + most] for start in range(0, len(methods), most)]
 
 
 def confusion_pictures(group: Group) -> list[Block]:
     """The two ways in which learning new types hurts old ones."""
     methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])]
     blocks: list[Block] = []
-    for part in range(0, len(methods), svg.SERIES):
-        some = methods[part : part + svg.SERIES]
+    for some in _parts(methods, svg.SERIES):
         panels = [
             _panel(group, some, "words of old types taken for O, %", lambda step: step.old_to_other),
             _panel(group, some, "O and old words taken for a new type, %", lambda step: step.to_new),
@@ -63,9 +67,12 @@ def _confused(run: Run) -> bool:
 def _panel(
     group: Group, methods: Sequence[str], title: str, pick: Callable[[StepScores], float | None]
 ) -> Panel:
-    return Panel(
-        title, tuple(Series(i, m, over_seeds(group.by_method[m], pick)) for i, m in enumerate(methods))
-    )
+    """A curve per method. Variants of the first are called by what makes them differ."""
+    series = [
+        Series(i, m.removeprefix(f"{methods[0]} "), over_seeds(group.by_method[m], pick))
+        for i, m in enumerate(methods)
+    ]
+    return Panel(title, tuple(series))
 
 
 def over_seeds(runs: Sequence[Run], pick: Callable[[StepScores], float | None]) -> tuple[float | None, ...]:

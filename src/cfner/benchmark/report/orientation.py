@@ -44,7 +44,10 @@ def dagger_notes(published: dict[str, Figure], methods: Sequence[str]) -> list[B
     figures = [published[method] for method in methods if method in published]
     blocks: list[Block] = []
     if figures:
-        sources = dict.fromkeys(f"{figure.source}, {figure.where}" for figure in figures)
+        places: dict[str, set[str]] = {}
+        for figure in figures:
+            places.setdefault(figure.source, set()).add(figure.where)
+        sources = [f"{source}, {', '.join(sorted(where))}" for source, where in places.items()]
         blocks.append(Paragraph(f"Published: {'; '.join(sources)}. bert-base-cased on the whole corpus."))
     doubts = dict.fromkeys(figure.doubtful for figure in figures if figure.doubtful)
     return blocks + [Paragraph(f"† {doubt}") for doubt in doubts]

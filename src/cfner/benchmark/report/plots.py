@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from cfner.benchmark import svg
 
@@ -29,7 +30,7 @@ class Panel:
 def curves(panels: Sequence[Panel], title: str, *, below: str = "step") -> svg.Svg:
     """Panels beside one another; every curve has its name at its end."""
     named = [series.name for panel in panels for series in panel.series]
-    room = min(170.0, max(svg.width_of(name) for name in named)) + 26
+    room = min(220.0, max(svg.width_of(name) for name in named)) + 26
     tall = max(210, _LABEL * max(len(panel.series) for panel in panels))
     steps = max(len(series.values) for panel in panels for series in panel.series)
     across = _LEFT + _PLOT_W + room
@@ -89,15 +90,17 @@ def _names_at_ends(
 
 
 def spread(wanted: Sequence[float], low: float, high: float, apart: float = _LABEL) -> list[float]:
-    """Places in the same rising order, at least ``apart`` from each other, near to what is wanted."""
-    places = list(wanted)
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + apart)
-    if places and places[-1] > high:
-        places[-1] = max(high, low + apart * (len(places) - 1))
-        for i in range(len(places) - 2, -1, -1):
-            places[i] = min(places[i], places[i + 1] - apart)
-    return places
+    """Places at least ``apart`` from each other, as near as can be to the rising places that are wanted."""
+    # less i * apart they need only be rising: neighbours that are not share their mean
+    pools: list[list[float]] = []
+    for i, place in enumerate(wanted):
+        pools.append([place - i * apart])
+        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    level = [fmean(pool) for pool in pools for _ in pool]
+    highest = max(low, high - apart * (len(level) - 1))
+    return [min(max(place, low), highest) + i * apart for i, place in enumerate(level)]
 
 
 def _scale(low: float, high: float) -> tuple[float, float, float]:

@@ -22,10 +22,10 @@ from cfner.benchmark.report.reading import GridCell
 from cfner.evaluation.forgetting import MeanStd
 
 _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
-    ("mean micro F1", lambda run: run.mean_micro, False),
-    ("mean macro F1", lambda run: run.mean_macro, False),
-    ("last micro F1", lambda run: run.last_micro, False),
-    ("last macro F1", lambda run: run.last_macro, False),
+    ("mean micro", lambda run: run.mean_micro, False),
+    ("mean macro", lambda run: run.mean_macro, False),
+    ("last micro", lambda run: run.last_micro, False),
+    ("last macro", lambda run: run.last_macro, False),
     ("forgetting", lambda run: run.mean_forgetting, True),
 )
 _MICRO: Pick = _COLUMNS[0][1]
@@ -131,7 +131,7 @@ def _by_value(method: str) -> tuple[str, float, str]:
 
 
 def _difference_table(first: str, rows: list[list[str | Cell]], published: dict[str, Figure]) -> Table:
-    head = [first, "mean micro F1", "difference", "mean macro F1", "difference"]
+    head = [first, "mean micro", "difference", "mean macro", "difference"]
     if published:
         head += ["published micro", "difference", "published macro", "difference"]
     return Table.of(head, rows)
@@ -149,7 +149,8 @@ def _compared(
         for kind in ("micro", "macro"):
             value = getattr(mine, kind) if mine else None
             other = getattr(theirs, kind) if theirs else None
-            row.append(NONE if value is None else number(value))
+            doubt = "†" if mine and mine.doubtful else ""
+            row.append(NONE if value is None else f"{number(value)}{doubt}")
             row.append(NONE if value is None or other is None else plus_minus(value - other))
     return row
 
