@@ -46,7 +46,7 @@ class Difference:
 def draws(sentences: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[np.float32]:
     """How often each sentence is drawn: [1 + resamples, sentences]. The first row is the data as it is."""
     random = np.random.default_rng(seed)
-    weights = np.ones((1 + resamples, sentences), dtype=np.float32)
+    weights = np.ones((1 + resamples, sentences), dtype=np.float32, order="F")  # read sentence by sentence
     for row in range(1, 1 + resamples):
         drawn = random.integers(0, sentences, sentences)
         weights[row] = np.bincount(drawn, minlength=sentences)
@@ -59,19 +59,17 @@ def resampled(counts: Counts, weights: NDArray[np.float32]) -> Resampled:
     macro = np.zeros(len(weights))
     for step, learned in enumerate(counts.learned):
         here = counts.step == step
-        # most sentences of some corpora have no mention: leave them out
+        # only the sentences that count; many have no mention at all
         used, rows = np.unique(counts.sentence[here], return_inverse=True)
-        drawn = weights[:, used]
-        sums = []  # found, gold, predicted: [draws, types]
-        for kind in (counts.found, counts.gold, counts.predicted):
-            table = np.zeros((len(used), len(counts.types)), dtype=np.float32)
-            np.add.at(table, (rows, counts.type[here]), kind[here])
-            # whole numbers below 2**24: exact in float32, whatever the order of adding
-            sums.append((drawn @ table).astype(np.float64))
-        found, gold, predicted = sums
-        micro += _f1(found.sum(1), gold.sum(1) + predicted.sum(1))
+        table = np.zeros((3, len(counts.types), len(used)), dtype=np.float32)
+        for number, kind in enumerate((counts.found, counts.gold, counts.predicted)):
+            np.add.at(table[number], (counts.type[here], rows), kind[here])
+        # whole numbers below 2**24: exact in float32, whatever the order of adding
+        sums = table.reshape(-1, len(used)) @ weights.T[used]
+        found, gold, predicted = sums.reshape(3, len(counts.types), len(weights)).astype(np.float64)
+        micro += _f1(found.sum(0), gold.sum(0) + predicted.sum(0))
         known = slice(0, int(learned))
-        macro += _f1(found[:, known], gold[:, known] + predicted[:, known]).mean(1)
+        macro += _f1(found[known], gold[known] + predicted[known]).mean(0)
     return Resampled(micro / len(counts.learned), macro / len(counts.learned))
 
 

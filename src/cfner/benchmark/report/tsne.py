@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _EXAGGERATED = 100  # so many first rounds pull harder, which lets clusters form
-_ROUNDS = 400
+_ROUNDS = 350
 
 
 def tsne(features: NDArray[np.floating], perplexity: float = 30.0, rounds: int = _ROUNDS) -> Floats:
@@ -21,12 +21,14 @@ def tsne(features: NDArray[np.floating], perplexity: float = 30.0, rounds: int =
         return np.zeros((len(points), 2))
     wanted = min(perplexity, (len(points) - 1) / 3)
     near = _joint(_distances(points), wanted)
+    harder = near * 12
     place = _main_directions(points)
     speed, gain = np.zeros_like(place), np.ones_like(place)
     rate = max(len(points) / 48, 50.0)
     for turn in range(rounds):
-        strength, momentum = (12.0, 0.5) if turn < _EXAGGERATED else (1.0, 0.8)
-        slope = _gradient(near * strength, place)
+        early = turn < _EXAGGERATED
+        momentum = 0.5 if early else 0.8
+        slope = _gradient(harder if early else near, place)
         same_way = np.sign(slope) == np.sign(speed)
         gain = np.maximum(np.where(same_way, gain * 0.8, gain + 0.2), 0.01)
         speed = momentum * speed - rate * gain * slope
@@ -38,7 +40,11 @@ def tsne(features: NDArray[np.floating], perplexity: float = 30.0, rounds: int =
 def _distances(points: Floats) -> Floats:
     """Squared distances of all pairs, [n, n]."""
     squares = (points**2).sum(1)
-    apart: Floats = np.maximum(squares[:, None] + squares[None] - 2 * points @ points.T, 0)
+    apart: Floats = points @ points.T
+    apart *= -2
+    apart += squares[:, None]
+    apart += squares
+    np.maximum(apart, 0, out=apart)
     np.fill_diagonal(apart, 0)
     return apart
 
@@ -62,9 +68,12 @@ def _joint(apart: Floats, perplexity: float) -> Floats:
 
 def _gradient(near: Floats, place: Floats) -> Floats:
     """Of the divergence between the neighbourhoods of the data and those of the map."""
-    weight = 1 / (1 + _distances(place))
+    weight = _distances(place)
+    np.reciprocal(np.add(weight, 1, out=weight), out=weight)
     np.fill_diagonal(weight, 0)
-    pull = (near - weight / weight.sum()) * weight
+    pull = weight / -weight.sum()
+    pull += near
+    pull *= weight
     slope: Floats = 4 * (pull.sum(1)[:, None] * place - pull @ place)
     return slope
 
