@@ -377,6 +377,7 @@ def test_hostile_names_stay_text_in_latex(hostile: Path) -> None:
     assert tex("a_b & c % $ # { } ~ ^ \\") == (
         r"a\_b \& c \% \$ \# \{ \} \textasciitilde{} \textasciicircum{} \textbackslash{}"
     )
+    assert tex("a--b ?` 'x'") == "a-{}-b ?{}` 'x'"
     assert tex("é±中") == r"{\'{e}}$\pm$\texttt{U+4E2D}"
 
 

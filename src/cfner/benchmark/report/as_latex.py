@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from cfner.benchmark.report.document import Block, Cell, Document, Heading, Paragraph, Picture, Table
@@ -30,11 +31,6 @@ _SIGNS = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"{\ttfamily\char34}",
-    "'": r"'{}",  # empty groups keep signs apart that LaTeX would join
-    "`": r"`{}",
-    "-": r"-{}",
-    "?": r"?{}",
-    "!": r"!{}",
     "[": r"{[}",  # after a \\ it would begin an option
     "]": r"{]}",
     "*": r"{*}",
@@ -76,7 +72,10 @@ def latex(document: Document) -> str:
 
 def tex(text: str) -> str:
     """Text that shows itself. Signs beyond the usual fonts are shown as their code point."""
-    return "".join(_sign(sign) for sign in text)
+    written = "".join(_sign(sign) for sign in text)
+    return re.sub(
+        r"(?<=[-'`?!])(?=[-'`])", "{}", written
+    )  # keeps apart what LaTeX would join, as -- to a dash
 
 
 def _sign(sign: str) -> str:
