@@ -30,8 +30,8 @@ HYPERPARAMETERS: Final = ", ".join(
     f"cfner with {name}={value}"
     for name, values in {
         "k": (1, 2, 3, 5, 10),
-        "delta_1": (0.0, 0.5, 0.9, 0.95, 1.0),
-        "lambda_base": (0.5, 1.0, 2.0, 5.0, 10.0),
+        "delta_1": (0, 0.5, 0.9, 0.95, 1),
+        "lambda_base": (0.5, 1, 2, 5, 10),
     }.items()
     for value in values
 )
