@@ -37,7 +37,7 @@ bench: $(VENV)/.dev-installed
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
 
 torture: $(VENV)/.dev-installed
-	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture -n 0
+	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture -n 0 -s
 	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
 
 clean:

@@ -335,3 +335,50 @@ def test_an_interrupted_learn_goes_on_where_it_was(
     assert one.read_bytes() == other.read_bytes()
     with pytest.raises(ModelError, match="already"):
         learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+
+
+class Killed(BaseException):
+    """As kill -9: nobody catches it."""
+
+
+@pytest.mark.parametrize("source", ["folder", "checkpoint"])
+@pytest.mark.parametrize("moment", ["copying", "pointing", "moving"])
+def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
+    source: str,
+    moment: str,
+    one_step: Path,
+    files: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
+    settings = {"epochs": 2, "checkpoint_minutes": 0}
+    whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    if moment == "copying":  # half of the steps so far are there
+        name = "cfner.practice.workplace.flush_tree" if source == "folder" else "cfner.model.store.flush"
+    elif moment == "pointing":  # the steps so far are there, the pointer to them is not
+        name = "cfner.model.store.write_whole"
+    else:  # the new step is saved, and not yet in its place
+        name = "pathlib.Path.rename"
+        honest = Path.rename
+
+        def rename(self: Path, target: Path) -> Path:
+            return die() if self.name.endswith(".unfinished") else honest(self, target)  # type: ignore[func-returns-value, return-value]
+
+        monkeypatch.setattr(name, rename)
+    if moment != "moving":
+        monkeypatch.setattr(name, die)
+    with pytest.raises(Killed):
+        learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+    monkeypatch.undo()
+    assert not (tmp_path / "m2").exists()
+    again = learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+    assert again.epochs == whole.epochs and again.step == whole.step
+    assert [step.number for step in verify(tmp_path / "m2")] == [1, 2]
+    one, other = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
+    assert one.read_bytes() == other.read_bytes()
+    assert sorted(p.name for p in (tmp_path / "m2").iterdir()) == [".lock", "CURRENT", "steps"]

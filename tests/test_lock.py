@@ -86,3 +86,37 @@ def test_a_rollback_waits_for_a_step_that_is_being_saved(
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     with held(model), pytest.raises(ModelError, match="Another process"):
         rollback(model, 1)
+
+
+FORK = """
+import os, signal, sys, time
+from pathlib import Path
+from cfner.model.lock import locked
+with locked(Path(sys.argv[1])):
+    if not os.fork():
+        os.close(1)
+        time.sleep(60)
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_child_of_a_killed_holder_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """A loader's worker outlives the process that forked it by some seconds."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", FORK, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(ModelError), locked(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with locked(tmp_path):
+            pass
+    finally:
+        os.killpg(holder.pid, signal.SIGKILL)  # the child that was left behind
+        holder.wait()

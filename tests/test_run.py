@@ -145,6 +145,24 @@ def test_a_run_stopped_between_a_step_and_its_pointer_goes_on(
     assert weights_hash(copy) == weights_hash(whole)
 
 
+def test_a_run_stopped_before_its_first_pointer_goes_on(
+    copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    (copy / "CURRENT").unlink()
+    shutil.rmtree(copy / "steps" / "0002")
+    run_stream(tiny_stream, config, copy, resume=True)
+    assert weights_hash(copy) == weights_hash(whole)
+
+
+def test_a_run_stopped_as_it_began_goes_on_and_is_swept(
+    tiny_stream: TaskStream, config: TrainingConfig, tmp_path: Path
+) -> None:
+    (tmp_path / ".run.json.123.partial").write_text("{")
+    (tmp_path / ".lock").write_text("")
+    run_stream(tiny_stream, config, tmp_path, resume=True)
+    assert not list(tmp_path.glob("*.partial"))
+
+
 def test_resuming_a_finished_run_changes_no_step(
     copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
 ) -> None:

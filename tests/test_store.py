@@ -290,6 +290,27 @@ def test_labels_that_do_not_fit_the_weights_are_refused(folder: Path) -> None:
         ContinualTagger.load(folder)
 
 
+def test_a_pointer_with_another_hash_is_an_error_and_a_rollback_repairs_it(folder: Path) -> None:
+    store = ModelFolder(folder)
+    pointer = folder / CURRENT
+    pointer.write_text(pointer.read_text().replace("0002", "0001"))
+    with pytest.raises(ModelError, match="not with that step's hash"):
+        ContinualTagger.load(folder)
+    store.point_to(2)
+    ContinualTagger.load(folder)
+
+
+def test_half_written_leftovers_are_swept_before_the_next_step(folder: Path, tiny_stream: TaskStream) -> None:
+    (folder / "steps" / ".partial-abc").mkdir()
+    (folder / "steps" / ".partial-abc" / "model.safetensors").write_bytes(b"half")
+    (folder / ".CURRENT.77.partial").write_text("00")
+    ModelFolder(folder).point_to(1)
+    tagger = ContinualTagger.load(folder, epochs=1)
+    tagger.learn(tiny_stream[1])
+    tagger.save(folder)
+    assert not list(folder.rglob("*.partial*")) and not list(folder.rglob(".partial*"))
+
+
 @pytest.mark.parametrize("name", ["one", "-1", "", "1.5", "../1"])
 def test_steps_are_numbers(name: str) -> None:
     with pytest.raises(ModelError, match="is not a step"):

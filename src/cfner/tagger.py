@@ -240,6 +240,7 @@ class ContinualTagger:
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
         with locked(Path(folder), wait=PATIENCE):
+            ModelFolder(folder).sweep()
             return self._add_to(ModelFolder(folder), self.record, extras or {})
 
     def _add_to(self, target: ModelFolder, record: StepRecord, extras: Mapping[str, Any]) -> StoredStep:

@@ -1,35 +1,38 @@
-"""Files that appear whole or not at all."""
+"""What a grid writes: files that appear whole or not at all."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cfner.model.durable import partial_of, put_in_place, write_whole, writing
 
-def write_text(path: Path, text: str, *, flush: bool = True) -> None:
-    """Write beside, flush, rename. ``flush=False`` for what may be lost with the machine's power."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        if flush:
-            os.fsync(file.fileno())
+
+def write_json(path: Path, value: Any) -> None:
+    write_whole(path, as_json(value))
+
+
+def write_passing(path: Path, value: Any) -> None:
+    """Whole, but not flushed: for what is said every second and may be lost with the machine's power."""
+    partial = partial_of(path)
+    partial.write_text(as_json(value), encoding="utf-8")
     partial.replace(path)
-
-
-def write_whole(path: Path, value: Any, *, flush: bool = True) -> None:
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", flush=flush)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with partial.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    partial = partial_of(path)
+    with writing(path):
+        try:
+            with partial.open("wb") as file:
+                np.savez_compressed(file, **arrays)
+            put_in_place(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cfner.benchmark.cells import Cell, MethodChoice
-from cfner.benchmark.files import write_text, write_whole
+from cfner.benchmark.files import write_json
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError
+from cfner.model.durable import is_partial, write_whole
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 
@@ -141,7 +142,7 @@ class GridFolder:
             jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
         known = self._read(GRID)["cells"] if (self.path / GRID).is_file() else []
         rows = {row["key"]: row for row in known} | {one.key: one.to_json() for one in planned}
-        write_whole(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": list(rows.values())})
+        write_json(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": list(rows.values())})
         return [*firsts.values(), *jobs]
 
     def write_results(self) -> list[dict[str, Any]]:
@@ -156,9 +157,9 @@ class GridFolder:
                 runs.append(self._read(f"cells/{row['key']}/{RESULT}") | {"data": row["data"]})
             elif row["state"] == "failed":
                 row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
-        write_whole(self.path / GRID, grid)
-        write_whole(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
-        write_text(self.path / TABLE, _csv(runs))
+        write_json(self.path / GRID, grid)
+        write_json(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
+        write_whole(self.path / TABLE, _csv(runs))
         return runs
 
     def state(self, folder: Path) -> State:
@@ -181,7 +182,7 @@ class GridFolder:
     def _refuse_other_content(self) -> None:
         if (self.path / GRID).is_file() or not self.path.is_dir():
             return
-        if any(item.name != ".lock" for item in self.path.iterdir()):
+        if any(item.name != ".lock" and not is_partial(item) for item in self.path.iterdir()):
             raise ModelError(
                 "The folder is not empty and holds no grid of runs.",
                 where=str(self.path),
@@ -191,7 +192,7 @@ class GridFolder:
 
 def _write_job(folder: Path, spec: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / JOB, spec)
+    write_json(folder / JOB, spec)
 
 
 _CSV = ("method", "data", "first", "per_step", "sampling", "labels", "seed")

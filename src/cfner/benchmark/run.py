@@ -12,12 +12,13 @@ from typing import Any
 from accelerate import PartialState
 from accelerate.utils import parse_flag_from_env
 
-from cfner.benchmark.files import write_whole
+from cfner.benchmark.files import write_json
 from cfner.benchmark.mentions import FILE as MENTIONS
 from cfner.benchmark.mentions import mention_rows
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
+from cfner.model.durable import is_partial
 from cfner.model.lock import FILE as LOCK
 from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
@@ -27,6 +28,7 @@ from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED
 from cfner.training.config import TrainingConfig
+from cfner.training.environment import other_threads
 from cfner.training.progress import Progress, Silent
 
 RUN = "run.json"
@@ -135,7 +137,7 @@ def _run_stream(
     result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)
     finished_before = done == len(stream) and folder is not None and (folder.path / RESULTS).is_file()
     if folder is not None and tagger.accelerator.is_main_process and not finished_before:
-        write_whole(folder.path / RESULTS, {"runs": [result.to_json()]})
+        write_json(folder.path / RESULTS, {"runs": [result.to_json()]})
     return result, tagger
 
 
@@ -150,7 +152,8 @@ def _check_test_data(stream: TaskStream) -> None:
 def _refuse_other_content(folder: ModelFolder) -> None:
     if (folder.path / RUN).is_file() or not folder.path.is_dir():
         return
-    if any(item.name != LOCK for item in folder.path.iterdir()):
+    # a run that was killed as it began leaves no more than these
+    if any(item.name != LOCK and not is_partial(item) for item in folder.path.iterdir()):
         raise ModelError(
             "The folder is not empty and holds no run.",
             where=str(folder.path),
@@ -164,12 +167,13 @@ def begin_run(folder: ModelFolder, stream: TaskStream, config: TrainingConfig) -
         return
     _refuse_other_content(folder)
     folder.path.mkdir(parents=True, exist_ok=True)
+    folder.sweep()
     settings = {
         "hashes": _hashes(stream, config),
         "manifest": stream.manifest(),
         "config": config.model_dump(mode="json"),
     }
-    write_whole(folder.path / RUN, settings)
+    write_json(folder.path / RUN, settings)
 
 
 def _hashes(stream: TaskStream, config: TrainingConfig) -> dict[str, str]:
@@ -212,7 +216,12 @@ def _open(
     progress.note(f"resuming after step {len(names)} of {len(stream)}")
     if not folder.exists() or folder.current_name() != names[-1]:
         folder.point_to(names[-1])  # stopped between the step's rename and the pointer's
-    return ContinualTagger.load(folder.path, **config.model_dump()), matrix
+    tagger = ContinualTagger.load(folder.path, **config.model_dump())
+    if tagger.record is not None:
+        warning = other_threads(tagger.record.facts.get("versions", {}).get("threads"))
+        if warning is not None:
+            progress.note(warning)
+    return tagger, matrix
 
 
 def _saved_hashes(record: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cfner.benchmark.backends import LOG, Backend
-from cfner.benchmark.files import write_whole
+from cfner.benchmark.files import write_json
 from cfner.benchmark.grid import GridFolder, Job
 from cfner.benchmark.worker import ERROR, PROGRESS, RESULT
 from cfner.model.lock import locked
@@ -103,7 +103,7 @@ def _end(standing: Standing, place: Path, code: int, watcher: Watcher) -> None:
     for other in [other for other in standing.waiting if other.needs == place]:
         standing.waiting.remove(other)
         text = f"The first step, which it shares with others, failed: {error}"
-        write_whole(other.folder / ERROR, {"error": text, "traceback": ""})
+        write_json(other.folder / ERROR, {"error": text, "traceback": ""})
         standing.failed.append((other, text))
         watcher.ended(other, text)
 
@@ -115,5 +115,5 @@ def _error_of(job: Job, code: int) -> str:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         log = job.folder / LOG
         last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.is_file() else []
-        write_whole(file, {"error": f"The worker {how}. {' / '.join(last)}".strip(), "traceback": ""})
+        write_json(file, {"error": f"The worker {how}. {' / '.join(last)}".strip(), "traceback": ""})
     return str(json.loads(file.read_text(encoding="utf-8"))["error"])

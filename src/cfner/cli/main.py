@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -80,19 +80,29 @@ def main() -> None:
     try:
         app()
     except CfnerError as error:
-        if os.environ.get("CFNER_DEBUG"):
-            raise
-        from cfner.cli.show import plain
-
-        # what is told may contain words and labels from files
-        typer.secho(f"Error: {plain(str(error)).plain}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        _tell(str(error))
     except KeyboardInterrupt:
         typer.echo("Stopped. 'cfner learn' goes on if called again, 'cfner train' with --resume.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # a disk, a folder, a port: the system's word is the clearest
+        if error.strerror is None:
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        _tell(f"{place}{error.strerror}.")
+
+
+def _tell(what: str) -> NoReturn:
+    """Inside an except clause: the error in one paragraph, or all of it with --debug."""
+    if os.environ.get("CFNER_DEBUG"):
+        raise  # noqa: PLE0704 - called where an exception is being handled
+    from cfner.cli.show import plain
+
+    # what is told may contain words and labels from files
+    typer.secho(f"Error: {plain(what).plain}", fg=typer.colors.RED, err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cfner.errors import ModelError
+from cfner.model.durable import writing
 
 FILE = ".lock"
 PATIENCE = 10.0  # seconds that a short piece of work waits for another
-_held: dict[Path, int] = {}  # by this process, with how often it was entered
+
+_held: dict[Path, int] = {}  # by this process, with the open file
 
 
 @contextmanager
@@ -23,25 +25,35 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
     A process may enter its own lock again. The file stays behind, which means nothing: only a living
     process can hold it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder.resolve()
-    if place in _held:
-        _held[place] += 1
-        try:
-            yield
-        finally:
-            _held[place] -= 1
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        place = folder.resolve()
+        handle = None if place in _held else os.open(place / FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    if handle is None:
+        yield
         return
-    handle = os.open(place / FILE, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         _take(handle, folder, time.monotonic() + wait)
-        _held[place] = 1
-        try:
-            yield
-        finally:
-            del _held[place]
+    except BaseException:
+        os.close(handle)
+        raise
+    _held[place] = handle
+    try:
+        yield
     finally:
-        os.close(handle)  # frees it
+        if _held.pop(place, None) is not None:
+            os.close(handle)  # frees it
+
+
+def _let_go() -> None:
+    """In a forked child, such as a loader's worker: the lock is the parent's, and must end with it."""
+    for handle in _held.values():
+        os.close(handle)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def _take(handle: int, folder: Path, until: float) -> None:

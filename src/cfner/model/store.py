@@ -1,7 +1,7 @@
 """A model folder: one immutable folder per step, sealed with hashes, and an atomic pointer to the current.
 
     MODEL/
-      CURRENT                  the name of the current step, replaced atomically
+      CURRENT                  name and hash of the current step, replaced atomically
       steps/0001/              model.safetensors  weights of encoder and head
                                config.json        the encoder's architecture
                                tokenizer*.json    its tokenizer
@@ -11,14 +11,14 @@
                                seal.json          SHA-256 of every file above, and of them all
 
 A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
-Nothing here is ever unpickled.
+Nothing here is ever unpickled, and no link is followed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -27,9 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError
+from cfner.model.durable import flush, flush_tree, is_partial, write_whole, writing
 
 CURRENT = "CURRENT"
 SEAL = "seal.json"
+_UNFINISHED = ".partial-"
+_LARGEST_JSON = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -61,25 +64,32 @@ class ModelFolder:
         return sorted(p.name for p in self.steps_path.iterdir() if p.name.isdigit() and (p / SEAL).is_file())
 
     def current_name(self) -> str:
-        try:
-            name = (self.path / CURRENT).read_text(encoding="ascii").strip()
-        except FileNotFoundError:
+        return self._pointer()[0]
+
+    def _pointer(self) -> tuple[str, str | None]:
+        """Name and hash of the current step, as the pointer has them."""
+        path = self.path / CURRENT
+        if not path.is_symlink() and not path.exists():
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),
                 remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
-            ) from None
+            )
+        remedy = "Point it to a step: cfner rollback MODEL STEP."
+        try:
+            refuse_unusual(path)
+            found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", path.read_text(encoding="ascii"))
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"The pointer CURRENT cannot be read: {error}.",
-                where=str(self.path),
-                remedy="Point it to a step: cfner rollback MODEL STEP.",
+                f"The pointer CURRENT cannot be read: {error}.", where=str(self.path), remedy=remedy
             ) from error
-        return name
+        if found is None:
+            raise ModelError("The pointer CURRENT is damaged.", where=str(self.path), remedy=remedy)
+        return found[1], found[2]
 
     def step(self, name: str | int | None = None) -> StoredStep:
         """A step by name or number; the current one by default."""
-        wanted = self.current_name() if name is None else step_name(name)
+        wanted, sealed = self._pointer() if name is None else (step_name(name), None)
         if wanted not in self.names():
             raise ModelError(
                 f"There is no step '{wanted}'.",
@@ -87,6 +97,8 @@ class ModelFolder:
                 remedy=f"Steps here: {', '.join(self.names()) or 'none'}.",
             )
         folder = self.steps_path / wanted
+        for part in (self.steps_path, folder):
+            refuse_unusual(part, a_folder=True)
         seal = read_json(folder / SEAL)
         whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
         if not whole or not isinstance(seal.get("hash"), str):
@@ -95,12 +107,20 @@ class ModelFolder:
                 where=str(folder / SEAL),
                 remedy="Restore the step from a copy.",
             )
+        if sealed not in {None, seal["hash"]}:
+            raise ModelError(
+                f"The pointer CURRENT names step '{wanted}', but not with that step's hash.",
+                where=str(self.path),
+                remedy="Point it to a step: cfner rollback MODEL STEP.",
+            )
         return StoredStep(folder, wanted, seal["hash"])
 
     def verify(self, step: StoredStep) -> None:
         """Every byte is what it was when the step was sealed, or an error names the file that is not."""
         seal = read_json(step.folder / SEAL)
         files = {p.name for p in step.folder.iterdir()} - {SEAL}
+        for file in files:
+            refuse_unusual(step.folder / file)
         for file in sorted(files | set(seal["files"])):
             if file not in files or file not in seal["files"]:
                 raise ModelError(
@@ -114,7 +134,8 @@ class ModelFolder:
                     where=str(step.folder / file),
                     remedy="Restore the step from a copy.",
                 )
-        if _hash_of(seal["files"]) != seal["hash"]:
+        as_written = _json(seal) == (step.folder / SEAL).read_text(encoding="utf-8")
+        if _hash_of(seal["files"]) != seal["hash"] or not as_written:
             raise ModelError(
                 "The seal does not match its files.",
                 where=str(step.folder / SEAL),
@@ -123,17 +144,21 @@ class ModelFolder:
 
     def add(self, write: Callable[[Path], None]) -> StoredStep:
         """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""
+        with writing(self.path):
+            name = self._add(write)
+        self.point_to(name)
+        return self.step(name)
+
+    def _add(self, write: Callable[[Path], None]) -> str:
         self.steps_path.mkdir(parents=True, exist_ok=True)
         name = step_name(int(self.names()[-1]) + 1 if self.names() else 1)
-        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=self.steps_path))
+        partial = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.steps_path))
         try:
             write(partial)
             files = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
             write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
-            for file in partial.iterdir():
-                _flush(file)
-            _flush(partial)
             partial.chmod(0o755)
+            flush_tree(partial)
             while True:
                 try:
                     partial.rename(self.steps_path / name)
@@ -145,17 +170,22 @@ class ModelFolder:
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        _flush(self.steps_path)
-        self.point_to(name)
-        return self.step(name)
+        flush(self.steps_path)
+        flush(self.path)  # which may have got its folder of steps only now
+        return name
 
     def point_to(self, name: str | int) -> None:
         """Make a step current, atomically."""
-        partial = self.path / f".{CURRENT}.{os.getpid()}"
-        partial.write_text(step_name(name) + "\n", encoding="ascii")
-        _flush(partial)
-        partial.replace(self.path / CURRENT)
-        _flush(self.path)
+        step = self.step(name)
+        write_whole(self.path / CURRENT, f"{step.name} {step.hash}\n")
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written. Only for the holder of the folder's lock."""
+        for item in [*self.path.glob(".*"), *self.steps_path.glob(f"{_UNFINISHED}*")]:
+            if item.parent == self.steps_path:
+                shutil.rmtree(item, ignore_errors=True)
+            elif is_partial(item):
+                item.unlink(missing_ok=True)
 
 
 def step_name(number: str | int) -> str:
@@ -166,16 +196,35 @@ def step_name(number: str | int) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=False) + "\n", encoding="utf-8")
+    path.write_text(_json(value), encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=False) + "\n"
 
 
 def read_json(path: Path) -> Any:
+    remedy = "Restore the step from a copy."
+    refuse_unusual(path)
     try:
+        if path.stat().st_size > _LARGEST_JSON:
+            raise ModelError(
+                "The file is far too large for what it should hold.", where=str(path), remedy=remedy
+            )
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"The file cannot be read: {error}.", where=str(path), remedy=remedy) from error
+
+
+def refuse_unusual(path: Path, *, a_folder: bool = False) -> None:
+    """A link leads out of the model folder, and a pipe has no end: neither is part of a model."""
+    expected = path.is_dir() if a_folder else path.is_file()
+    if path.is_symlink() or (path.exists() and not expected):
         raise ModelError(
-            f"The file cannot be read: {error}.", where=str(path), remedy="Restore the step from a copy."
-        ) from error
+            f"This is not a plain {'folder' if a_folder else 'file'}.",
+            where=str(path),
+            remedy="Put a copy in its place: a model folder holds no links, pipes or devices.",
+        )
 
 
 def _sha256(path: Path) -> str:
@@ -188,11 +237,3 @@ def _sha256(path: Path) -> str:
 
 def _hash_of(files: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -92,6 +92,7 @@ def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
 def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
     ModelFolder(model).current_name()  # is there a model at all?
     with locked(Path(model), wait=PATIENCE):
+        ModelFolder(model).sweep()
         return _relabel(model, kind, types, into)
 
 

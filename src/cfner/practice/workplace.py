@@ -7,7 +7,7 @@ the guard refused is kept as ``OUT.refused``.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.models import is_model_folder
+from cfner.model.durable import flush, flush_tree, writing
 from cfner.model.store import ModelFolder
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
@@ -58,20 +59,31 @@ class Workplace:
         if self.out is None:
             return tagger
         here = ModelFolder(self.unfinished)
+        if not here.exists() and here.steps_path.is_dir():
+            shutil.rmtree(here.steps_path)  # stopped before even the steps so far were there
         if is_model_folder(self.model):
             source = ModelFolder(self.model)
             if not here.exists():
                 _copy_steps(source, here)
             elif here.step().hash != source.step().hash:
-                raise self._left_by_another()
+                self._take_back(here, source)
             return tagger
         if here.exists():
-            left = ContinualTagger.load(here.path, **settings)
-            if _same_weights(tagger, left):
-                return left
-            raise self._left_by_another()
+            first = here.names()[0]
+            left = ContinualTagger.load(here.path, int(first), **settings)
+            if not _same_weights(tagger, left):
+                raise self._left_by_another()
+            _keep_only(here, {first}, first)
+            return left
         tagger.save(here.path)
         return tagger
+
+    def _take_back(self, here: ModelFolder, source: ModelFolder) -> None:
+        """Stopped when the step was saved but not yet in its place: nobody was told, so learn it anew."""
+        known = {source.step(name).hash: name for name in source.names()}
+        if here.step().hash in known or here.step().read_json("step.json")["parent"] != source.step().hash:
+            raise self._left_by_another()
+        _keep_only(here, {n for n in here.names() if here.step(n).hash in known}, source.current_name())
 
     def _left_by_another(self) -> ModelError:
         return ModelError(
@@ -106,17 +118,30 @@ class Workplace:
 
     def _move(self, tagger: ContinualTagger, extras: Mapping[str, Any], target: Path) -> Path:
         tagger.save(self.unfinished, extras)
-        (self.unfinished / UNFINISHED_STEP).unlink(missing_ok=True)
-        self.unfinished.rename(target)
+        with writing(target):
+            self.unfinished.rename(target)
+            flush(target.parent)
+        # only now: stopped before, the same call goes on from its last epoch
+        (target / UNFINISHED_STEP).unlink(missing_ok=True)
         return target
 
 
 def _copy_steps(source: ModelFolder, target: ModelFolder, current: str | None = None) -> None:
     """All steps; the current one is the one with the hash ``current``, or the source's."""
     hidden = shutil.ignore_patterns(".*")  # a step that another process is still writing
-    shutil.copytree(source.steps_path, target.steps_path, ignore=hidden)
+    with writing(target.path):
+        shutil.copytree(source.steps_path, target.steps_path, ignore=hidden)
+        flush_tree(target.steps_path)
     steps = {source.step(name).hash: name for name in source.names()}
     target.point_to(source.current_name() if current is None else steps[current])
+
+
+def _keep_only(folder: ModelFolder, names: Collection[str], current: str) -> None:
+    if folder.current_name() != current:
+        folder.point_to(current)
+    for item in folder.steps_path.iterdir():
+        if item.name not in names:
+            shutil.rmtree(item)
 
 
 def _same_weights(one: ContinualTagger, other: ContinualTagger) -> bool:

@@ -7,7 +7,6 @@ replaced atomically. The teacher, the matches and the data are not in it: they f
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from cfner.errors import TrainingError
+from cfner.model.durable import partial_of, put_in_place, writing
 from cfner.model.network import Network
 from cfner.objective.matching import ScoreBank
 from cfner.training.state import TrainingState
@@ -60,15 +60,18 @@ class Checkpoint:
             "best_epoch": state.best_epoch,
             "best_f1": state.best_f1,
             "history": state.history,
+            "threads": state.threads,
             "schedule": {k: v for k, v in schedule.state_dict().items() if isinstance(v, int | float | list)},
         }
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_name(f".{FILE}.partial")
         contiguous = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
-        with partial.open("rb") as written:
-            os.fsync(written.fileno())
-        partial.replace(self.path)
+        partial = partial_of(self.path)
+        with writing(self.path):
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
+                put_in_place(partial, self.path)
+            finally:
+                partial.unlink(missing_ok=True)
         self._last = time.monotonic()
 
     def read(
@@ -101,7 +104,12 @@ class Checkpoint:
         if bank is not None:
             bank.logits.copy_(tensors["bank"])
         return TrainingState(
-            facts["epoch"], facts["best_epoch"], facts["best_f1"], _under(tensors, "best/"), facts["history"]
+            facts["epoch"],
+            facts["best_epoch"],
+            facts["best_f1"],
+            _under(tensors, "best/"),
+            facts["history"],
+            facts["threads"],
         )
 
 

@@ -53,3 +53,15 @@ def versions() -> dict[str, Any]:
     names = ("cfner", "torch", "transformers", "accelerate", "tokenizers", "numpy")
     found = {name: importlib.metadata.version(name) for name in names}
     return {**found, "python": platform.python_version(), "threads": torch.get_num_threads()}
+
+
+def other_threads(before: Any) -> str | None:
+    """A warning if what is resumed was computed with another number of threads."""
+    now = torch.get_num_threads()
+    if not isinstance(before, int) or before == now:
+        return None
+    return (
+        f"resumed with {now} thread(s), begun with {before}: sums are rounded in another order, so the "
+        "weights will differ in their last bits from those of a run that was not interrupted "
+        f"(OMP_NUM_THREADS={before} avoids it)"
+    )

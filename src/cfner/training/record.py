@@ -53,6 +53,7 @@ class StepRecord:
             "seed": config.seed,
             "best_epoch": state.best_epoch,
             "history": state.history,
+            "threads": state.threads,
             "versions": versions(),
         }
         return cls(step.types, tuple(t for t in labels.types if t not in step.types), facts)

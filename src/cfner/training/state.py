@@ -17,6 +17,8 @@ class TrainingState:
     best_f1: float = -math.inf  # by the rule in force: see training.selection
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)  # counts that it was trained with: more than one
+    # if it was resumed with another
 
     @property
     def epochs_without_gain(self) -> int:
