@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
-from cfner.errors import CfnerError, ModelError
-from cfner.model.encoders import prepare_tokenizer, strip_classifier
+from cfner.errors import ModelError
+from cfner.model.encoders import prepare_tokenizer, strip_classifier, usable_length
 from cfner.model.head import LinearHead, make_head
 from cfner.model.network import Network
-from cfner.model.store import StoredStep, write_json
+from cfner.model.store import StoredStep, read_json, write_json
+from cfner.model.suspicion import (
+    refuse_depth,
+    refuse_other_shapes,
+    refuse_requests,
+    requests_in,
+    shapes_in,
+    without_memory,
+)
 from cfner.stream.labels import LabelSpace
 
 WEIGHTS = "model.safetensors"
 # settings that say what a model is: fixed when it is made, not when it learns on
 OF_THE_MODEL = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
-# what reading a damaged file may raise, in json, safetensors, torch and transformers
-_DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -39,9 +47,21 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     body: Any = network.body
     # contiguous copies: tied or sliced tensors cannot be stored as they are
     weights = {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
+    if (broken := first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"The weight {broken} is not finite, and such a model is not saved.",
+            remedy="Go back to the last saved step; learn again with lower rates (lr_encoder, lr_head).",
+        )
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
     body.config.to_json_file(folder / "config.json", use_diff=True)
-    model.tokenizer.save_pretrained(folder)
+    _without_requests(folder / "config.json")
+    try:
+        model.tokenizer.save_pretrained(folder)
+    except OSError:
+        raise
+    except Exception as error:  # the tokenizers library says no more than that when a disk is full
+        raise OSError(str(error)) from error
+    _without_requests(folder / "tokenizer_config.json")
     write_json(
         folder / "labels.json",
         {
@@ -55,29 +75,73 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     )
 
 
+def _without_requests(path: Path) -> None:
+    """Published encoders may name code or files of their own: never used here, and not handed on either."""
+    facts = read_json(path)
+    if asked := requests_in(facts):
+        write_json(path, {key: value for key, value in facts.items() if key not in asked})
+
+
+def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
+    """The name of a tensor that holds an infinity or something that is no number; None if all is well."""
+    for name, value in weights.items():
+        if not value.is_floating_point() or bool(torch.isfinite(value.sum())):
+            continue  # one sum is quick, and hides neither
+        if not bool(torch.isfinite(value).all()):  # the sum may have overflowed by itself
+            return name
+    return None
+
+
 def read_model(step: StoredStep) -> LoadedModel:
     """Read a step back; a damaged one is an error, never a model with other weights."""
-    from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
-
-    facts = step.read_json("labels.json")
-    where = str(step.folder)
     try:
-        labels = LabelSpace.from_json(facts)
-        config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=True)
-        body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
-        hidden = strip_classifier(body).in_features
-        head = make_head(facts["head"], hidden, len(labels), blocks=facts.get("head_blocks"))
-        network = Network(body, head)
-        network.load_state_dict(load_file(step.folder / WEIGHTS))
-        tokenizer = prepare_tokenizer(
-            AutoTokenizer.from_pretrained(where, trust_remote_code=False, local_files_only=True)
-        )
-        limits = int(facts["max_length"]), facts["overlap"]
-        encoder = str(facts["encoder"])
-    except (*_DAMAGE, CfnerError) as error:
+        return _read(step)
+    except ModelError:
+        raise
+    # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+    except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(
-            f"The step cannot be loaded: {first}", where=where, remedy="Restore the step from a copy."
+            f"The step cannot be loaded: {first[:300]}",
+            where=str(step.folder),
+            remedy="Restore the step from a copy.",
         ) from error
+
+
+def _read(step: StoredStep) -> LoadedModel:
+    from transformers import AutoConfig, AutoTokenizer
+
+    facts, folder = step.read_json("labels.json"), step.folder
+    labels = LabelSpace.from_json(facts)
+    refuse_requests(folder)
+    shapes = shapes_in(folder / WEIGHTS)
+    config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    refuse_depth(config, shapes, folder)
+    with without_memory():
+        refuse_other_shapes(_build(config, facts, labels), shapes, folder / WEIGHTS)
+    network = _build(config, facts, labels)
+    weights = load_file(folder / WEIGHTS)
+    if (broken := first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"The weight '{broken}' is not finite.",
+            where=str(folder / WEIGHTS),
+            remedy="Restore the step from a copy.",
+        )
+    network.load_state_dict(weights)
     network.eval()
-    return LoadedModel(network, tokenizer, labels, limits[0], encoder, limits[1])
+    tokenizer = prepare_tokenizer(
+        AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    )
+    max_length, overlap = int(facts["max_length"]), facts["overlap"]
+    if max_length < 3 or (overlap is not None and not 0 <= int(overlap) < max_length):
+        raise ValueError(f"windows of {max_length} subwords that overlap by {overlap}")
+    usable_length(network.body, tokenizer, max_length)
+    return LoadedModel(network, tokenizer, labels, max_length, str(facts["encoder"]), overlap)
+
+
+def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace) -> Network:
+    from transformers import AutoModelForTokenClassification
+
+    body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
+    hidden = strip_classifier(body).in_features
+    return Network(body, make_head(facts["head"], hidden, len(labels), blocks=facts.get("head_blocks")))

@@ -11,6 +11,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
@@ -20,11 +21,13 @@ from cfner.model.head import CosineHead
 from cfner.model.inference import outputs
 from cfner.model.lower import LowerOutput, TwoParts
 from cfner.model.network import Network, TaggerOutput
+from cfner.model.saving import first_not_finite
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import TermInputs
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
+from cfner.training.environment import other_threads
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
@@ -77,6 +80,7 @@ def train(
     bank = step.prepared.bank
     resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
     state = resumed or TrainingState()
+    _note_threads(state, progress)
     progress.start(name, config.epochs - state.epoch, len(loader))
     for epoch in range(state.epoch + 1, config.epochs + 1):
         if _out_of_patience(state, config):
@@ -123,8 +127,8 @@ def _epoch(
             if not torch.isfinite(total):
                 raise _not_finite(name, epoch, number, losses)
             accelerator.backward(total)
-            if accelerator.sync_gradients and clip is not None:
-                accelerator.clip_grad_norm_(trainable(step.network), clip)
+            if accelerator.sync_gradients and not torch.isfinite(_clipped(step.network, clip, accelerator)):
+                raise _not_finite(name, epoch, number, losses, "gradient")
             optimiser.step()
             if accelerator.sync_gradients:
                 schedule.step()
@@ -132,7 +136,17 @@ def _epoch(
         for term, value in losses.items():
             sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
         progress.batch(float(total.detach()), len(batch.windows))
+    if (broken := first_not_finite(step.network.state_dict())) is not None:
+        raise _not_finite(name, epoch, number, losses, f"weight {broken}")
     return sums
+
+
+def _clipped(network: Network, clip: float | None, accelerator: Accelerator) -> Tensor:
+    """Clip the gradients if asked to; their norm before that."""
+    if clip is not None:
+        norm: Tensor = accelerator.clip_grad_norm_(trainable(network), clip)
+        return norm
+    return get_total_norm([p.grad for p in trainable(network) if p.grad is not None])
 
 
 class _Step:
@@ -225,13 +239,26 @@ def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
     accelerator.free_memory()
 
 
+def _note_threads(state: TrainingState, progress: Progress) -> None:
+    """Remember how many threads compute, and warn where a resumed step had another number of them."""
+    if state.threads and (warning := other_threads(state.threads[-1])):
+        progress.note(warning)
+    now = torch.get_num_threads()
+    if state.threads[-1:] != [now]:
+        state.threads.append(now)
+
+
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
     return config.patience is not None and state.epochs_without_gain >= config.patience
 
 
-def _not_finite(name: str, epoch: int, batch: int, losses: dict[str, Tensor]) -> TrainingError:
+def _not_finite(
+    name: str, epoch: int, batch: int, losses: dict[str, Tensor], what: str = "loss"
+) -> TrainingError:
+    """``what`` is the loss, or what came of a loss that was finite: then all its terms are named."""
     bad = [term for term, value in losses.items() if not torch.isfinite(value)]
+    terms = ", ".join(bad or losses) or "total"
     return TrainingError(
-        f"The loss is not finite in {name}, epoch {epoch}, batch {batch}, term {', '.join(bad) or 'total'}.",
+        f"The {what} is not finite in {name}, epoch {epoch}, batch {batch}, term {terms}. Nothing was saved.",
         remedy="Lower the learning rates (lr_encoder, lr_head) or clip gradients more (clip).",
     )

@@ -1,0 +1,86 @@
+"""A step folder may come from anybody. What it asks for is looked at before anything is built from it.
+
+Its files may not name code, nor other files; its architecture must be that of its weights, so that a small
+file cannot ask for all of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from cfner.errors import ModelError
+from cfner.model.store import read_json
+
+_KINDS = frozenset({".json", ".safetensors", ".txt", ".model", ".jinja"})  # of files that a step may have
+_MOST_LABELS = 100_000
+# transformers would fetch these, and run what they fetch
+_CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
+_REMEDY = "Do not use this model unless you trust where it is from."
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def refuse_requests(folder: Path) -> None:
+    """An error if a file is of a kind that no step has, or asks for code or for files elsewhere."""
+    for file in sorted(folder.iterdir()):
+        if file.suffix not in _KINDS:
+            raise ModelError("No step holds a file of this kind.", where=str(file), remedy=_REMEDY)
+    for name in ("config.json", "tokenizer_config.json"):
+        path = folder / name
+        facts = read_json(path)
+        if not isinstance(facts, dict):
+            raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
+        if asked := requests_in(facts):
+            raise ModelError(f"The file asks for '{asked[0]}'.", where=str(path), remedy=_REMEDY)
+        _refuse_number(facts, "num_labels", _MOST_LABELS, path)
+
+
+def requests_in(facts: Mapping[str, Any]) -> list[str]:
+    """Settings that name code to run or another file to read."""
+    return [k for k, v in facts.items() if v is not None and (k in _CODE or k.endswith("_file"))]
+
+
+def shapes_in(file: Path) -> Shapes:
+    """Names and shapes of the tensors, without reading one."""
+    with safe_open(file, framework="pt") as tensors:
+        return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+
+
+def refuse_depth(config: Any, shapes: Shapes, where: Path) -> None:
+    """More layers than tensors cannot be, and building them would take for ever."""
+    facts = {"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}
+    _refuse_number(facts, "num_hidden_layers", len(shapes), where)
+
+
+def _refuse_number(facts: Mapping[str, Any], key: str, most: int, path: Path) -> None:
+    value = facts.get(key, 0)
+    if not isinstance(value, int) or not 0 <= value <= most:
+        raise ModelError(f"The setting '{key}' cannot be {value!r}.", where=str(path), remedy=_REMEDY)
+
+
+def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None:
+    """``network`` was built without memory; only if the file has just its tensors is it built in earnest."""
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    for name in sorted(wanted.keys() | shapes.keys()):
+        if wanted.get(name) != shapes.get(name):
+            stored, built = _told(shapes.get(name)), _told(wanted.get(name))
+            raise ModelError(
+                f"The weight '{name}' is {stored} in the file and {built} in its architecture.",
+                where=str(where),
+                remedy="Restore the step from a copy.",
+            )
+
+
+def _told(shape: tuple[int, ...] | None) -> str:
+    return "missing" if shape is None else "x".join(map(str, shape)) or "a number"
+
+
+def without_memory() -> torch.device:
+    """As a context: what is built in it has shapes and no content."""
+    return torch.device("meta")
