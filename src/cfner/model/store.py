@@ -125,7 +125,7 @@ class ModelFolder:
             if file not in files or file not in seal["files"]:
                 raise ModelError(
                     f"The file is {'missing' if file not in files else 'not part of the step'}.",
-                    where=str(step.folder / file),
+                    where=f"{step.folder}/{file}",  # the name may be anything, also a path elsewhere
                     remedy="Restore the step from a copy.",
                 )
             if _sha256(step.folder / file) != seal["files"][file]:

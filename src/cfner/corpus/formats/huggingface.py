@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -46,16 +47,33 @@ def _load(source: str) -> Any:
     path = Path(source)
     try:
         if path.exists():
+            _refuse_elsewhere(path)
             return datasets.load_from_disk(str(path))
         name, _, config = source.partition(":")
         return datasets.load_dataset(name, config or None)
-    except (OSError, ValueError, RuntimeError) as error:
+    except CorpusError:
+        raise
+    except Exception as error:  # of a damaged folder, whatever pyarrow and datasets please to raise
         looked = "as a folder written by save_to_disk" if path.exists() else "as a folder and on the hub"
         raise CorpusError(
-            f"the dataset cannot be loaded ({error}). It was looked for {looked}.",
+            f"the dataset cannot be loaded ({type(error).__name__}: {error}). It was looked for {looked}.",
             where=source,
             remedy="Check its name; without a network, read a folder that save_to_disk wrote elsewhere.",
         ) from error
+
+
+def _refuse_elsewhere(folder: Path) -> None:
+    """A saved dataset lists its tables (and its splits) by name: names of files in the folder, no paths."""
+    for file in [*folder.glob("state.json"), *folder.glob("*/state.json"), *folder.glob("dataset_dict.json")]:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        names = [entry["filename"] for entry in facts.get("_data_files", [])] + list(facts.get("splits", []))
+        for name in names:
+            if Path(name).name != name or (file.parent / name).is_symlink():
+                raise CorpusError(
+                    f"the dataset names the file '{name}', which is outside its folder.",
+                    where=str(file),
+                    remedy="Save it anew with save_to_disk.",
+                )
 
 
 def _read_split(split: Any, source: str, options: ReadOptions) -> Reading:

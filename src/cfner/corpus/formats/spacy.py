@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from cfner.errors import CorpusError, MissingExtraError
 UNANNOTATED = "document without entity annotation, left out"
 BLANK_TOKEN = "token of blanks only, left out"  # noqa: S105
 EMPTY_DOCUMENT = "document without words, left out"
+_SMALL = 16 << 20  # bytes, which nobody needs to be protected from
+_MOST_UNPACKED = 200  # times the size of the file
 
 
 def load_spacy() -> Any:
@@ -49,6 +52,7 @@ def read(path: Path, options: ReadOptions) -> Reading:
 def _documents(path: Path) -> Iterator[Any]:
     spacy = load_spacy()
     try:
+        _refuse_bomb(path.read_bytes())
         # DocBin is zlib over msgpack: a broken file may fail in either, or in spaCy's own unpacking.
         documents = list(spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
     except Exception as error:
@@ -58,6 +62,17 @@ def _documents(path: Path) -> Iterator[Any]:
             remedy="Write it with spacy.tokens.DocBin(docs=...).to_disk(path).",
         ) from error
     yield from documents
+
+
+def _refuse_bomb(packed: bytes) -> None:
+    """A few bytes can unpack to more than there is memory for. Documents shrink to a tenth, not further."""
+    limit = max(_SMALL, _MOST_UNPACKED * len(packed))
+    unpacking = zlib.decompressobj()
+    size = len(unpacking.decompress(packed, _SMALL))
+    while unpacking.unconsumed_tail and size <= limit:
+        size += len(unpacking.decompress(unpacking.unconsumed_tail, _SMALL))
+    if size > limit:
+        raise ValueError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
 
 
 def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:

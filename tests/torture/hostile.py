@@ -1,0 +1,302 @@
+"""Model folders and corpora as an attacker would make them. Each maker changes a good one in one way.
+
+Seals are made anew afterwards: whoever can change a file can change its hash too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+Maker = Callable[[Path, random.Random, Path], None]  # the step's folder, what to draw from, a place outside
+
+MARK = "sprung"  # a trap that is sprung leaves a file of this name
+
+
+class Trap:
+    """Runs code when it is unpickled."""
+
+    def __init__(self, outside: Path) -> None:
+        self.outside = outside
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.outside / MARK,)
+
+
+def seal(step: Path) -> None:
+    files = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(step.iterdir())
+        if file.is_file() and file.name != "seal.json"
+    }
+    whole = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    text = json.dumps({"files": files, "hash": whole}, indent=1, ensure_ascii=False) + "\n"
+    (step / "seal.json").write_text(text)
+    (step.parent.parent / "CURRENT").write_text(f"{step.name}\n")
+
+
+def _edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _code(outside: Path) -> str:
+    return f"from pathlib import Path\nPath({str(outside / MARK)!r}).touch()\n"
+
+
+def pickled_weights(step: Path, draw: random.Random, outside: Path) -> None:
+    content = pickle.dumps(Trap(outside), protocol=draw.randint(0, 5))
+    (step / "model.safetensors").write_bytes(content)
+
+
+def pickled_beside(step: Path, draw: random.Random, outside: Path) -> None:
+    name = draw.choice(["pytorch_model.bin", "weights.pt", "model.pkl", "optimizer.pth", "tokenizer.pickle"])
+    (step / name).write_bytes(pickle.dumps(Trap(outside)))
+    if draw.random() < 0.5:
+        (step / "model.safetensors").unlink()
+
+
+def named_code(step: Path, draw: random.Random, outside: Path) -> None:
+    """``auto_map``, for known and for unknown architectures."""
+    file = draw.choice(["config.json", "tokenizer_config.json"])
+    (step / "evil.json").write_text(_code(outside))
+    names = ["AutoConfig", "AutoModelForTokenClassification", "AutoTokenizer"]
+    where = draw.choice(["evil.Model", "someone/repository--evil.Model", "../evil.Model"])
+    changes: dict[str, Any] = {"auto_map": dict.fromkeys(names, where)}
+    if file == "config.json" and draw.random() < 0.5:
+        changes["model_type"] = "unheard-of"
+    _edit(step / file, **changes)
+
+
+def code_beside(step: Path, draw: random.Random, outside: Path) -> None:
+    name = draw.choice(["modeling_bert.py", "sitecustomize.py", "tokenization_x.py", "__init__.py", "x.so"])
+    (step / name).write_text(_code(outside))
+
+
+def kernels_from_elsewhere(step: Path, draw: random.Random, outside: Path) -> None:
+    key = draw.choice(["_attn_implementation", "attn_implementation"])
+    _edit(step / "config.json", **{key: draw.choice(["someone/kernel", "someone/kernel@main:f"])})
+
+
+def linked_file(step: Path, draw: random.Random, outside: Path) -> None:
+    file = draw.choice(["model.safetensors", "config.json", "labels.json", "tokenizer.json", "step.json"])
+    target = outside / file
+    (step / file).rename(target)
+    (step / file).symlink_to(draw.choice([target, Path("/etc/passwd")]))
+
+
+def linked_folder(step: Path, draw: random.Random, outside: Path) -> None:
+    seal(step)
+    place = draw.choice([step, step.parent])
+    target = outside / "moved"
+    place.rename(target)
+    place.symlink_to(target)
+
+
+def linked_pointer(step: Path, draw: random.Random, outside: Path) -> None:
+    seal(step)
+    pointer = step.parent.parent / "CURRENT"
+    (outside / "CURRENT").write_bytes(pointer.read_bytes())
+    pointer.unlink()
+    pointer.symlink_to(outside / "CURRENT")
+
+
+def traversing_pointer(step: Path, draw: random.Random, outside: Path) -> None:
+    seal(step)
+    names = [
+        "../../0002",
+        "/etc/passwd",
+        f"../../{outside.name}",
+        "0002/../../..",
+        "..",
+        "0" * 5000,
+        "0002\0x",
+    ]
+    (step.parent.parent / "CURRENT").write_text(draw.choice(names))
+
+
+def traversing_seal(step: Path, draw: random.Random, outside: Path) -> None:
+    seal(step)
+    path = step / "seal.json"
+    facts = json.loads(path.read_text())
+    name = draw.choice(["../../../x", "/etc/passwd", "../0001/model.safetensors", "a\0b"])
+    facts["files"][name] = "0" * 64
+    path.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def huge_header(step: Path, draw: random.Random, outside: Path) -> None:
+    path = step / "model.safetensors"
+    size = draw.choice([2**63, 2**40, 2**32, 10**8, 99_999_999, 2**64 - 1])
+    path.write_bytes(struct.pack("<Q", size) + path.read_bytes()[8:])
+
+
+def false_header(step: Path, draw: random.Random, outside: Path) -> None:
+    """Shapes and places in the header that are not those of the data."""
+    path = step / "model.safetensors"
+    raw = path.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8 : 8 + length])
+    name = draw.choice([key for key in header if key != "__metadata__"])
+    change = draw.choice(["shape", "offsets", "dtype", "negative", "overlap"])
+    entry = header[name]
+    if change == "shape":
+        entry["shape"] = [2**40, 2**40]
+    elif change == "offsets":
+        entry["data_offsets"] = [0, 2**50]
+    elif change == "dtype":
+        entry["dtype"] = draw.choice(["F64", "PICKLE", "BOOL"])
+    elif change == "negative":
+        entry["shape"] = [-1]
+    else:
+        other = draw.choice([key for key in header if key not in {"__metadata__", name}])
+        entry["data_offsets"] = header[other]["data_offsets"]
+    written = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(written)) + written + raw[8 + length :])
+
+
+def truncated(step: Path, draw: random.Random, outside: Path) -> None:
+    path = step / draw.choice(["model.safetensors", "model.safetensors", "tokenizer.json", "config.json"])
+    raw = path.read_bytes()
+    path.write_bytes(raw[: draw.randrange(len(raw) - 2)])
+
+
+def wrong_shape(step: Path, draw: random.Random, outside: Path) -> None:
+    path = step / "model.safetensors"
+    weights = load_file(path)
+    name = draw.choice(sorted(weights))
+    change = draw.choice(["less", "more", "missing", "added", "flat"])
+    if change == "missing":
+        del weights[name]
+    elif change == "added":
+        weights["one.more"] = torch.ones(3)
+    elif change == "less":
+        weights[name] = weights[name][..., :-1].contiguous() if weights[name].dim() else torch.ones(2)
+    elif change == "more":
+        weights[name] = weights[name].repeat(2) if weights[name].dim() == 1 else weights[name][None]
+    else:
+        weights[name] = weights[name].reshape(-1, 1, 1)
+    save_file(weights, path, metadata={"format": "pt"})
+
+
+def no_number(step: Path, draw: random.Random, outside: Path) -> None:
+    path = step / "model.safetensors"
+    weights = load_file(path)
+    name = draw.choice(sorted(weights))
+    place = draw.randrange(weights[name].numel())
+    weights[name].view(-1)[place] = draw.choice([float("nan"), float("inf"), float("-inf")])
+    save_file(weights, path, metadata={"format": "pt"})
+
+
+def monstrous_architecture(step: Path, draw: random.Random, outside: Path) -> None:
+    """A small file that asks for all the memory, or all the time."""
+    sizes = {
+        "num_hidden_layers": [10**4, 10**7, -1, 2.5, "12"],
+        "hidden_size": [10**7, 0, -32, 10**30],
+        "vocab_size": [10**10, 10**20],
+        "max_position_embeddings": [10**9, 10**12],
+        "intermediate_size": [10**10],
+        "num_attention_heads": [0, 7, 10**9],
+        "num_labels": [10**9, -1],
+    }
+    key = draw.choice(sorted(sizes))
+    _edit(step / "config.json", **{key: draw.choice(sizes[key])})
+
+
+def broken_json(step: Path, draw: random.Random, outside: Path) -> None:
+    file = draw.choice(["config.json", "labels.json", "step.json", "tokenizer_config.json", "scores.json"])
+    contents = [
+        b"[" * 200_000,
+        b'{"a":' * 100_000,
+        b'{"a": 1e999999, "labels": [NaN]}',
+        b"\xff\xfe\x00",
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b'{"labels": ' + b"9" * 10_000 + b"}",
+    ]
+    (step / file).write_bytes(draw.choice(contents))
+
+
+def no_file(step: Path, draw: random.Random, outside: Path) -> None:
+    """A folder or a pipe where a file should be."""
+    file = draw.choice(["config.json", "labels.json", "step.json", "model.safetensors", "tokenizer.json"])
+    (step / file).unlink()
+    if draw.random() < 0.5:
+        (step / file).mkdir()
+    else:
+        os.mkfifo(step / file)
+
+
+def false_labels(step: Path, draw: random.Random, outside: Path) -> None:
+    changes = [
+        {"labels": ["O"] * 9},
+        {"labels": [f"B-{n}" for n in range(10_000)]},
+        {"labels": {"O": 0}},
+        {"labels": "O"},
+        {"labels": [None, 1]},
+        {"head": "__import__('os')"},
+        {"head": ["cosine"]},
+        {"max_length": 10**9},
+        {"max_length": -1},
+        {"max_length": "all"},
+        {"overlap": 10**6},
+        {"overlap": -5},
+        {"scheme": "../x"},
+    ]
+    _edit(step / "labels.json", **draw.choice(changes))
+
+
+def tokenizer_elsewhere(step: Path, draw: random.Random, outside: Path) -> None:
+    key = draw.choice(["vocab_file", "tokenizer_file", "merges_file", "special_tokens_map_file", "spm_file"])
+    (outside / "secret").write_text("outside")
+    value = draw.choice([str(outside / "secret"), "../../../../etc/passwd", "/etc/passwd"])
+    _edit(step / "tokenizer_config.json", **{key: value})
+
+
+def false_facts(step: Path, draw: random.Random, outside: Path) -> None:
+    changes = [
+        {"config": {"encoder": "x", "method": "os.system"}},
+        {"config": {"encoder": "x", "method": "cfner", "epochs": -1}},
+        {"config": []},
+        {"config": None},
+        {"types": 7},
+        {"types": None},
+        {"known": 3.5},
+    ]
+    _edit(step / "step.json", **draw.choice(changes))
+
+
+MODELS: list[Maker] = [
+    pickled_weights,
+    pickled_beside,
+    named_code,
+    code_beside,
+    kernels_from_elsewhere,
+    linked_file,
+    linked_folder,
+    linked_pointer,
+    traversing_pointer,
+    traversing_seal,
+    huge_header,
+    false_header,
+    truncated,
+    wrong_shape,
+    no_number,
+    monstrous_architecture,
+    broken_json,
+    no_file,
+    false_labels,
+    tokenizer_elsewhere,
+    false_facts,
+]
+SEALED_BY_THEMSELVES = {linked_folder, linked_pointer, traversing_pointer, traversing_seal}

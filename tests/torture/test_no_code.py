@@ -1,0 +1,158 @@
+"""Hostile model folders and corpora: no code of theirs runs, no file elsewhere is opened, one error each."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import resource
+import shutil
+import site
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cfner.corpus.corpus import Corpus
+from cfner.errors import CfnerError, ConfigError, CorpusError
+from cfner.interop.models import open_model
+from cfner.tagger import ContinualTagger
+from counts import tell, times
+from hostile import MARK, MODELS, SEALED_BY_THEMSELVES, broken_json, false_facts, seal
+from hostile_corpora import CORPORA
+
+FOLDERS = times(400, quick=63, short=len(MODELS))
+FILES = times(104, quick=24, short=len(CORPORA))
+SECONDS = 1.0  # of the processor: other work on the machine does not count
+ABOUT_LEARNING = (false_facts, broken_json)  # what only learning on needs: a server does not read it
+
+_OURS = tuple(
+    {
+        *(
+            str(Path(path))
+            for path in [sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()]
+        ),
+        *sysconfig.get_paths().values(),
+        str(Path(__file__).parents[2] / "src"),
+        "/proc",
+        "/sys",
+        "/dev",
+        "/usr",
+        "/lib",
+    }
+)
+_RUNNING = {
+    "pickle.find_class",
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "socket.connect",
+    "socket.getaddrinfo",
+    "ctypes.dlopen",
+}
+
+
+class Watch:
+    """An audit hook, which cannot be taken off again: on while something hostile is loaded."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self.ran: list[str] = []
+        self.opened: list[str] = []
+        sys.addaudithook(self._hook)
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.folder is None:
+            return
+        if event in _RUNNING:
+            self.ran.append(f"{event} {arguments!r:.200}")
+        elif event == "exec":
+            file = getattr(arguments[0], "co_filename", "")
+            if file.startswith(("/", ".")) and not file.startswith(_OURS):
+                self.ran.append(f"exec {file}")
+        elif event == "open":
+            self._open(arguments[0])
+
+    def _open(self, path: object) -> None:
+        if isinstance(path, int) or path is None:
+            return
+        real = os.path.realpath(os.fsdecode(path))  # type: ignore[arg-type]
+        if not real.startswith((f"{self.folder}/", *_OURS)):
+            self.opened.append(real)
+
+
+@pytest.fixture(scope="module")
+def watch(two_steps: Path, tiny_data: Path) -> Watch:
+    """What is imported on the first loading is imported before it looks."""
+    ContinualTagger.load(two_steps)
+    Corpus.read(tiny_data)
+    for extra in ("datasets", "spacy"):
+        importlib.import_module(extra)
+    return Watch()
+
+
+def _tried(watch: Watch, folder: Path, load: Any) -> tuple[CfnerError | None, float]:
+    watch.ran, watch.opened = [], []
+    watch.folder = os.path.realpath(folder)
+    started = time.process_time()
+    try:
+        load()
+        error = None
+    except CfnerError as caught:
+        error = caught
+    finally:
+        watch.folder = None
+    return error, time.process_time() - started
+
+
+def test_a_hostile_model_folder_is_one_error(watch: Watch, two_steps: Path, tmp_path: Path) -> None:
+    slowest, memory = 0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(FOLDERS):
+        make, draw = MODELS[number % len(MODELS)], random.Random(number)
+        place = tmp_path / f"{number}"
+        outside = place / "outside"
+        outside.mkdir(parents=True)
+        model = Path(shutil.copytree(two_steps, place / "model"))
+        step = model / "steps" / "0002"
+        make(step, draw, outside)
+        if make not in SEALED_BY_THEMSELVES:
+            seal(step)
+        name = f"{make.__name__}, number {number}"
+        ways = [lambda m=model: ContinualTagger.load(m), lambda m=model: open_model(m)]
+        for load in ways[:1] if make in ABOUT_LEARNING else ways:
+            error, seconds = _tried(watch, model, load)
+            assert watch.ran == [] and not (outside / MARK).exists(), f"{name}: ran {watch.ran}"
+            assert watch.opened == [], f"{name}: opened {watch.opened}"
+            assert seconds < SECONDS, f"{name}: {seconds:.1f} s"
+            slowest = max(slowest, seconds)
+            assert error is not None, f"{name}: was loaded"
+            assert str(model) in str(error) or isinstance(error, ConfigError), f"{name}: {error}"
+            assert len(str(error).splitlines()) == 1, f"{name}: {error}"
+        shutil.rmtree(place)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    assert grown < 500, f"{grown:.0f} MB more memory"
+    tell(f"{FOLDERS} hostile model folders, each an error; slowest {slowest:.2f} s, {grown:.0f} MB at most")
+
+
+def test_a_hostile_corpus_is_one_error(watch: Watch, tmp_path: Path) -> None:
+    slowest = 0.0
+    for number in range(FILES):
+        make, draw = CORPORA[number % len(CORPORA)], random.Random(number)
+        folder, outside = tmp_path / f"{number}" / "data", tmp_path / f"{number}" / "outside"
+        folder.mkdir(parents=True)
+        outside.mkdir()
+        source = make(folder, draw, outside)
+        error, seconds = _tried(watch, folder, lambda s=source: Corpus.read(s))
+        name = f"{make.__name__}, number {number}"
+        assert watch.ran == [] and not (outside / MARK).exists(), f"{name}: ran {watch.ran}"
+        assert watch.opened == [], f"{name}: opened {watch.opened}"
+        assert isinstance(error, CorpusError) and str(folder) in str(error), f"{name}: {error}"
+        assert seconds < SECONDS, f"{name}: {seconds:.1f} s"
+        slowest = max(slowest, seconds)
+        shutil.rmtree(tmp_path / f"{number}")
+    tell(f"{FILES} hostile corpora, each an error; slowest {slowest:.2f} s")
