@@ -43,7 +43,7 @@ def _no_defined_other(step: Step, tagger: ContinualTagger) -> Step:
     """The teacher takes every word for O."""
     sentences = (ADA, BARE)
     if tagger.types and not tagger.method.starts_afresh:
-        speak_of_nothing(tagger, sentences)
+        speak_of_nothing(tagger, tuple(Sentence(sentence.words) for sentence in sentences))
     return _with(step, sentences)
 
 
