@@ -14,9 +14,11 @@ import torch
 
 from cfner.benchmark.speed_setup import Bench, seconds
 from cfner.corpus.sentence import Sentence
+from cfner.model.dropout import set_dropout
 from cfner.model.encoders import load_pretrained, resolve
 from cfner.objective.matching import nearest_neighbours
 from cfner.stream.labels import LabelSpace
+from cfner.training.config import TrainingConfig
 
 IGNORED = -100  # the label of positions that a stock classifier does not learn
 
@@ -24,7 +26,7 @@ IGNORED = -100  # the label of positions that a stock classifier does not learn
 def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
     """Seconds of one epoch of the stock trainer, fine-tuning the same encoder on the same sentences.
 
-    ``alike``: grouped by length, the embedding table not trained, as here. Otherwise its defaults.
+    ``alike``: grouped by length, no embedding table trained, the same dropout. Otherwise its defaults.
     """
     from transformers import (
         AutoModelForTokenClassification,
@@ -41,6 +43,7 @@ def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
     model = AutoModelForTokenClassification.from_pretrained(resolve(encoder), num_labels=len(labels))
     if alike:
         model.get_input_embeddings().requires_grad_(False)
+        set_dropout(model, TrainingConfig().dropout)
     took: list[float] = []
 
     class Stopwatch(TrainerCallback):  # type: ignore[misc]
