@@ -328,3 +328,21 @@ def test_mention_rows_count_as_the_scorer_does(tiny_corpus: Corpus) -> None:
     assert sum(row[2] for row in rows) == scores.micro.tp
     assert sum(row[3] for row in rows) == scores.micro.n_gold
     assert sum(row[4] for row in rows) == scores.micro.n_predicted
+
+
+def test_the_command_that_writes_a_method_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from cfner.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["bench", "add-method", "from-template"])
+    assert done.exit_code == 0, done.output
+    assert "--use from_template.py" in done.stdout
+    assert load_file(tmp_path / "from_template.py") == ["from-template"]
+    (tmp_path / "from_template.py").write_text("mine")
+    again = CliRunner().invoke(app, ["bench", "add-method", "other", "--out", "from_template.py"])
+    assert isinstance(again.exception, ConfigError)
+    assert (tmp_path / "from_template.py").read_text() == "mine"

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cfner.benchmark.speed import Ratio
+from cfner.benchmark.speed import Ratio, speed_report
 from cfner.benchmark.speed_setup import Bench, relabelled
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
+from cfner.errors import ConfigError
 
 RATIOS = [
     Ratio("met", 1.0, 0.9, 1.1, 1.1),
@@ -43,6 +44,12 @@ def test_check_exits_with_1_and_names_each_target_missed(
     figures = {row["name"]: row["missed"] for row in json.loads(done.stdout)["ratios"]}
     assert figures == {ratio.name: ratio.missed for ratio in RATIOS}
     assert ("Missed: too slow; not fast enough" in done.stderr) == bool(code)
+
+
+def test_a_part_that_does_not_exist_is_refused(tmp_path: Path, tiny_corpus: Corpus) -> None:
+    bench = Bench.of(tiny_corpus, tmp_path, encoder="none", batch_size=1)
+    with pytest.raises(ConfigError, match="prediction"):
+        list(speed_report(bench, 1, lambda _: None, ["predictions"]))
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 3, 16])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED
 from cfner.training.config import TrainingConfig
-from cfner.training.environment import other_threads
+from cfner.training.environment import other_threads, peak_memory
 from cfner.training.progress import Progress, Silent
 
 RUN = "run.json"
@@ -78,7 +77,7 @@ class RunResult:
                 for part in self.stream.slices
             ],
             "hashes": self.hashes,
-            "measured": {"seconds": self.seconds, "peak_memory": _peak_memory()},
+            "measured": {"seconds": self.seconds, "peak_memory": peak_memory()},
         }
 
 
@@ -233,8 +232,3 @@ def _saved_hashes(record: Path) -> dict[str, str]:
             where=str(record),
             remedy="Restore it from a copy, or choose another folder with --out.",
         ) from error
-
-
-def _peak_memory() -> int:
-    """Bytes, of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

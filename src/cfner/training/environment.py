@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -65,3 +67,20 @@ def other_threads(before: Any) -> str | None:
         "weights will differ in their last bits from those of a run that was not interrupted "
         f"(OMP_NUM_THREADS={before} avoids it)"
     )
+
+
+def peak_memory() -> int:
+    """Bytes that this program took at most so far.
+
+    Linux is asked for the peak of this very program: what getrusage tells begins with the peak of the
+    process that started it.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
