@@ -281,8 +281,10 @@ def test_every_route_with_no_wrong_and_right_key(model: Path) -> None:
         {"X-API-Key": KEY[:-1]},
     ]
     closed = [("GET", "/model"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/predict")]
-    open_to_all = [("GET", "/"), ("GET", "/health"), ("GET", "/static/page.js")]
+    open_to_all = [("GET", "/"), ("GET", "/health"), ("GET", "/favicon.ico"), ("GET", "/static/page.js")]
     with client_of(model, api_key=KEY, host="0.0.0.0") as client:
+        routes = {route.path for route in client.app.routes}  # type: ignore[attr-defined]
+        assert routes == {path.replace("/page.js", "") for _, path in [*closed, *open_to_all]}
         for method, path in [*closed, *open_to_all, ("GET", "/nothing")]:
             for headers in wrong:
                 status = client.request(method, path, headers=headers, json={"text": "a"}).status_code
@@ -520,11 +522,19 @@ def test_the_command_hands_its_options_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert isinstance(refused.exception, ConfigError)
     assert not given
     monkeypatch.setenv("CFNER_API_KEY", KEY)
-    limits = ["--max-body", "10", "--max-texts", "3", "--max-waiting", "5", "--steps-kept", "0"]
+    limits = ["--max-body", "10", "--max-texts", "3", "--max-waiting", "5", "--max-wait", "2"]
+    limits += ["--steps-kept", "0"]
     words = ["m", "--host", "0.0.0.0", "--port", "9000", *limits]
     assert CliRunner().invoke(command, words).exit_code == 0
     source, settings = given[0]
     assert source == "m"
     assert settings == ServeSettings(
-        host="0.0.0.0", port=9000, api_key=KEY, max_body=10, max_texts=3, max_waiting=5, steps_kept=0
+        host="0.0.0.0",
+        port=9000,
+        api_key=KEY,
+        max_body=10,
+        max_texts=3,
+        max_waiting=5,
+        max_wait_seconds=2.0,
+        steps_kept=0,
     )

@@ -66,7 +66,7 @@ def test_64_clients_get_their_serial_answers(model: Path) -> None:
         {"texts": [TEXTS[(index + k) % len(TEXTS)] + f" no {index}" for k in range(1 + index % 3)]}
         for index in range(CLIENTS)
     ]
-    with in_background(model) as url:
+    with in_background(model, ServeSettings(port=0, max_wait_seconds=60)) as url:
         with httpx.Client(base_url=url, timeout=30, verify=False) as client:
             serial = [client.post("/predict", json=body).json() for body in asked]
         together = all_at_once(CLIENTS, lambda index: post(f"{url}predict", json=asked[index]))
@@ -106,7 +106,7 @@ def test_health_answers_and_the_queue_is_bounded_under_overload(
 def test_reloads_under_load_lose_nothing(model: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
-    settings = ServeSettings(port=0, reload_seconds=0.02, steps_kept=1)
+    settings = ServeSettings(port=0, reload_seconds=0.02, steps_kept=1, max_wait_seconds=60)
     stop = threading.Event()
     seen: list[tuple[int, str, str]] = []
     with in_background(folder, settings) as url:
@@ -306,7 +306,7 @@ COMMAND = "import typer; from cfner.cli.serve import serve; typer.run(serve)"
 
 
 def test_sigterm_finishes_what_was_accepted(model: Path) -> None:
-    words = [sys.executable, "-c", COMMAND, str(model), "--port", "0", "--threads", "1"]
+    words = [sys.executable, "-c", COMMAND, str(model), "--port", "0", "--threads", "1", "--max-wait", "60"]
     environment = {k: v for k, v in os.environ.items() if k != "CFNER_API_KEY"}
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
     try:

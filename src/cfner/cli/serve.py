@@ -27,6 +27,12 @@ def serve(
     max_texts: Annotated[int, typer.Option(help="Texts of one request (else 422).")] = 256,
     max_text_length: Annotated[int, typer.Option(help="Characters of one text (else 422).")] = 20_000,
     max_waiting: Annotated[int, typer.Option(help="Requests waiting for their answer (else 429).")] = 128,
+    max_wait: Annotated[
+        float,
+        typer.Option(
+            help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429)."
+        ),
+    ] = 0.5,
     batch_texts: Annotated[int, typer.Option(help="Texts computed together.")] = 64,
     steps_kept: Annotated[
         int, typer.Option(help="Steps kept in memory beside the current one, for the time slider.")
@@ -47,6 +53,7 @@ def serve(
     When the model folder's current step changes (learn --in-place, rollback), the new one is checked and
     takes over without a request being lost.
     """
+    from cfner.corpus.visible import visible
     from cfner.errors import MissingExtraError
     from cfner.serving.settings import ServeSettings
 
@@ -58,6 +65,7 @@ def serve(
         max_texts=max_texts,
         max_text_length=max_text_length,
         max_waiting=max_waiting,
+        max_wait_seconds=max_wait,
         batch_texts=batch_texts,
         steps_kept=steps_kept,
         reload_seconds=reload_seconds,
@@ -75,6 +83,6 @@ def serve(
     from cfner.serving.server import serve as run
 
     def ready(url: str) -> None:
-        typer.echo(f"Serving {model} at {url}  (Ctrl+C stops)", err=True)
+        typer.echo(visible(f"Serving {model} at {url}  (Ctrl+C stops)"), err=True)
 
     run(model, settings, ready=ready, access_log=access_log)

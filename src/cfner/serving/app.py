@@ -18,9 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from cfner.model.prediction import Entity
+from cfner.serving.admission import Admission, Cost
 from cfner.serving.batching import Batcher
 from cfner.serving.description import DESCRIPTION, describe, refusals
-from cfner.serving.guards import BodyReader, Guard
+from cfner.serving.guards import BodyReader, Guard, declared_length
 from cfner.serving.messages import (
     FoundEntity,
     Health,
@@ -48,7 +49,8 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.steps = Steps.open(source, settings.steps_kept, self.metrics)
-        self.batcher = Batcher(settings, self.metrics)
+        cost = Cost.measured(self.steps.current.pipeline.tag)
+        self.batcher = Batcher(settings, self.metrics, Admission(settings, cost))
         self.bodies = BodyReader(settings)
 
     @asynccontextmanager
@@ -70,7 +72,8 @@ class Service:
 
     async def read(self, request: Request) -> PredictRequest:
         """The request's body, checked."""
-        self.batcher.refuse_if_full()  # before anything is read
+        self.bodies.refuse_if_too_large(request)
+        self.batcher.refuse_if_full(declared_length(request))  # before anything is read
         return self._checked(await self._body(request))
 
     async def predict(self, asked: PredictRequest) -> PredictAnswer:
@@ -141,6 +144,10 @@ class Service:
             {
                 "cfner_waiting_requests": ("Requests accepted and not answered.", self.batcher.waiting),
                 "cfner_waiting_characters": ("Characters of them.", self.batcher.waiting_characters),
+                "cfner_load": (
+                    "Seconds of work asked for in a second, lately.",
+                    round(self.batcher.admission.load, 3),
+                ),
                 "cfner_current_step": ("The step that is served.", self.steps.current.number),
                 "cfner_degraded": (
                     "1 when the folder's current step could not be loaded.",

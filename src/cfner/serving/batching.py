@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cfner.model.prediction import Entity
+from cfner.serving.admission import Admission, size
 from cfner.serving.metrics import Metrics
-from cfner.serving.refusals import busy, stopping, unusable
+from cfner.serving.refusals import RefusalError, busy, stopping, unusable
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import ServedStep
 
@@ -29,6 +30,8 @@ class _Job:
     step: ServedStep
     texts: Sequence[str]
     answer: asyncio.Future[list[Found]]
+    left: int  # size of the texts that no batch has taken yet
+    due: float
     found: list[Found] = field(default_factory=list)
 
 
@@ -38,9 +41,10 @@ class _Turn(NamedTuple):
 
 
 class Batcher:
-    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+    def __init__(self, settings: ServeSettings, metrics: Metrics, admission: Admission) -> None:
         self.settings = settings
         self.metrics = metrics
+        self.admission = admission
         self.waiting = 0
         self.waiting_characters = 0
         self.failing = False  # whether the last batch failed
@@ -49,8 +53,18 @@ class Batcher:
         self._wake = asyncio.Event()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cfner-tag")
 
-    def refuse_if_full(self, characters: int = 0) -> None:
-        """Say no at once rather than late."""
+    def refuse_if_full(self, length: int | None) -> None:
+        """Say no at once rather than late: before anything of a request is read but its length."""
+        self._refuse_if_too_many(length or 0)
+        if length is None:
+            return
+        try:
+            self.admission.refuse_if_late(length, self._unanswered())
+        except RefusalError:
+            self.admission.ask(length)
+            raise
+
+    def _refuse_if_too_many(self, characters: int) -> None:
         if self.closing:
             raise stopping()
         too_long = self.waiting_characters + characters > self.settings.max_waiting_characters
@@ -61,7 +75,9 @@ class Batcher:
     def admitted(self, texts: Sequence[str]) -> Iterator[None]:
         """Hold a place in the queue, or raise a refusal."""
         characters = sum(map(len, texts))
-        self.refuse_if_full(characters)
+        self.admission.ask(size(texts))
+        self._refuse_if_too_many(characters)
+        self.admission.refuse_if_late(size(texts), self._unanswered())
         self.waiting += 1
         self.waiting_characters += characters
         try:
@@ -74,10 +90,10 @@ class Batcher:
         """The entities of each text, all by the same step. Cancelling the call takes it off the queue."""
         if not texts:
             return []
-        job = _Job(step, texts, asyncio.get_running_loop().create_future())
-        self._jobs.append(job)
+        answer: asyncio.Future[list[Found]] = asyncio.get_running_loop().create_future()
+        self._jobs.append(_Job(step, texts, answer, size(texts), self.admission.due(size(texts))))
         self._wake.set()
-        return await job.answer
+        return await answer
 
     async def run(self) -> None:
         """Compute batch after batch until cancelled."""
@@ -91,31 +107,38 @@ class Batcher:
 
     def _next_turns(self) -> list[_Turn]:
         """Texts of the oldest request, and of others for the same step, as many as make one batch."""
-        self._jobs = deque(job for job in self._jobs if not job.answer.done())
+        self._jobs = deque(self._unanswered())
         turns: list[_Turn] = []
-        texts_left, characters_left = self.settings.batch_texts, self.settings.batch_characters
+        texts_left, characters_left = self.settings.batch_texts, self.admission.batch_size
         for job in self._jobs:
             if job.step is not self._jobs[0].step:
                 continue
             taken: list[str] = []
             for text in job.texts[len(job.found) :]:
                 # a first text that is too long for any batch is one by itself
-                if (turns or taken) and (texts_left < 1 or len(text) > characters_left):
+                if (turns or taken) and (texts_left < 1 or size([text]) > characters_left):
                     break
                 taken.append(text)
-                texts_left, characters_left = texts_left - 1, characters_left - len(text)
+                texts_left, characters_left = texts_left - 1, characters_left - size([text])
             if taken:
+                job.left -= size(taken)
                 turns.append(_Turn(job, taken))
             if texts_left < 1 or characters_left < 1:
                 break
         return turns
 
+    def _unanswered(self) -> list[_Job]:
+        """Without those whose client went away."""
+        return [job for job in self._jobs if not job.answer.done()]
+
     async def _compute(self, turns: list[_Turn]) -> None:
         texts = [text for turn in turns for text in turn.texts]
         tag = turns[0].job.step.pipeline.tag
+        self.admission.batch_begins(size(texts))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._worker, tag, texts)
         except Exception:  # whatever the model runs into, the server goes on
+            self.admission.batch_ends(size(texts), failed=True)
             self.metrics.failed_batches += 1
             self.failing = True
             if len(turns) > 1:  # one of them is to blame, the others are not
@@ -125,6 +148,7 @@ class Batcher:
             log.exception("a batch of %d texts failed", len(texts))
             _finish(turns[0].job, unusable())
             return
+        self.admission.batch_ends(size(texts))
         self.failing = False
         self.metrics.batch_texts.observe(len(texts))
         self.metrics.texts += len(texts)

@@ -128,11 +128,13 @@ class BodyReader:
         self.settings = settings
         self.held = 0  # bytes of all bodies being read
 
+    def refuse_if_too_large(self, request: Request) -> None:
+        """By what the request announces."""
+        if (declared_length(request) or 0) > self.settings.max_body:
+            raise _too_large(self.settings.max_body)
+
     async def read(self, request: Request) -> bytes:
         limit = self.settings.max_body
-        declared = request.headers.get("content-length", "0")
-        if not declared.isdecimal() or len(declared) > 18 or int(declared) > limit:
-            raise _too_large(limit)
         body = bytearray()
         try:
             async with asyncio.timeout(self.settings.body_seconds):
@@ -150,6 +152,14 @@ class BodyReader:
         finally:
             self.held -= len(body)
         return bytes(body)
+
+
+def declared_length(request: Request) -> int | None:
+    """Bytes that a request announces; None if it does not, far too many if it says nonsense."""
+    declared = request.headers.get("content-length")
+    if declared is None:
+        return None
+    return int(declared) if declared.isdecimal() and len(declared) <= 18 else 10**18
 
 
 def _too_large(limit: int) -> RefusalError:

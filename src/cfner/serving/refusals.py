@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from cfner.errors import CfnerError
 
 
@@ -19,8 +21,11 @@ class RefusalError(CfnerError):
             self.headers["Connection"] = "close"
 
 
-def busy() -> RefusalError:
-    return RefusalError(429, "Too many requests are waiting. Try again in a moment.", retry=True)
+def busy(seconds: float = 1.0) -> RefusalError:
+    """``seconds``: how much sooner others must be answered before there is room."""
+    refusal = RefusalError(429, "Too many requests are waiting. Try again in a moment.", retry=True)
+    refusal.headers["Retry-After"] = str(min(max(math.ceil(seconds), 1), 30))
+    return refusal
 
 
 def stopping() -> RefusalError:

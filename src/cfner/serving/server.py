@@ -19,6 +19,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cfner.corpus.visible import visible
 from cfner.errors import ConfigError
 from cfner.serving.app import create_app
 from cfner.serving.settings import ServeSettings
@@ -189,10 +190,19 @@ def patient_only(settings: ServeSettings) -> type[H11Protocol]:
     return Patient
 
 
+class VisibleFormatter(logging.Formatter):
+    """A log is read in a terminal, and a message may name labels of a model folder or a client's path."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(visible, super().format(record).split("\n")))
+
+
 _LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "plain": {"()": VisibleFormatter, "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "loggers": {
         "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
