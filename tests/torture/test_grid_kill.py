@@ -14,8 +14,9 @@ from typing import Any
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
+from counts import tell, times
 
-STOPS = 5 if os.environ.get("CFNER_TORTURE") == "quick" else 30
+STOPS = times(30, quick=5, short=2)
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,19 +48,25 @@ def test_a_grid_that_is_stopped_ends_with_the_same_results(
     assert _grid(data, tiny_encoder, tmp_path / "calm").wait() == 0
     whole = time.monotonic() - began
     draw = random.Random(0)
-    stops = 0
-    stormy = tmp_path / "stormy"
-    while stops < STOPS:
-        grid = _grid(data, tiny_encoder, stormy)
-        try:
-            # short enough that a grid is stopped many times before it ends
-            grid.wait(draw.uniform(0.05, 0.5) * whole)
-            break
-        except subprocess.TimeoutExpired:
-            grid.send_signal(SIGNALS[stops % len(SIGNALS)])
-            grid.wait(60)
+    stops = grids = 0
+    while stops < STOPS:  # a grid that ended in spite of all is followed by another
+        stormy = tmp_path / f"stormy-{grids}"
+        while stops < STOPS and not _ends(
+            _grid(data, tiny_encoder, stormy), draw.uniform(0.05, 0.4) * whole, stops
+        ):
             stops += 1
-    assert stops >= min(STOPS, 3)  # or the grid ended before it was stopped at all
-    assert _grid(data, tiny_encoder, stormy).wait() == 0
-    assert _runs(stormy) == _runs(tmp_path / "calm")
-    print(f"{stops} stops, results identical")
+        assert _grid(data, tiny_encoder, stormy).wait() == 0
+        assert _runs(stormy) == _runs(tmp_path / "calm")
+        grids += 1
+    tell(f"{stops} stops of {grids} grids, all results identical to those of one that nobody stopped")
+
+
+def _ends(grid: subprocess.Popen[bytes], seconds: float, number: int) -> bool:
+    """Whether it ended before its time was up; if not, it is stopped, each time in another way."""
+    try:
+        grid.wait(seconds)
+        return True
+    except subprocess.TimeoutExpired:
+        grid.send_signal(SIGNALS[number % len(SIGNALS)])
+        grid.wait(60)
+        return False
