@@ -76,6 +76,17 @@ def test_a_worker_ends_with_the_grid_that_started_it(
     assert not (tmp_path / "result.json").exists()
 
 
+def test_a_run_may_have_several_processes(
+    data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ONE_THREAD, "ACCELERATE_USE_CPU", "true")
+    done = bench(data, tiny_encoder, tmp_path / "runs", "--processes", "2", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    runs = results(tmp_path / "runs")
+    assert [len(run["steps"]) for run in runs] == [2, 2]
+    assert runs[0]["steps"][0] == runs[1]["steps"][0]  # the first step is shared
+
+
 def test_a_ray_cluster_gives_the_same_results(
     data: Path, tiny_encoder: Path, local: Path, tmp_path: Path
 ) -> None:

@@ -96,7 +96,7 @@ def run_stream(
     compared sentence by sentence.
     """
     _check_test_data(stream)
-    if out is None or not PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU")).is_main_process:
+    if out is None or not run_processes().is_main_process:
         return _run_stream(stream, config, out, resume, progress, keep_mentions)
     _refuse_other_content(ModelFolder(out))  # before as much as a lock is written there
     with locked(Path(out)):
@@ -116,8 +116,7 @@ def _run_stream(
     folder = ModelFolder(out) if out is not None else None
     matrix, tagger = StepMatrix(), None
     if folder is not None:
-        # asked here, before there is an Accelerator, which would read the same variable
-        processes = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
+        processes = run_processes()
         if processes.is_main_process:
             tagger, matrix = _open(folder, hashes, stream, config, resume, progress)
         processes.wait_for_everyone()
@@ -138,6 +137,11 @@ def _run_stream(
     if folder is not None and tagger.accelerator.is_main_process and not finished_before:
         write_json(folder.path / RESULTS, {"runs": [result.to_json()]})
     return result, tagger
+
+
+def run_processes() -> PartialState:
+    """The processes of this run. To be asked before there is an Accelerator, which reads the same variable."""
+    return PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
 
 
 def _check_test_data(stream: TaskStream) -> None:

@@ -22,7 +22,7 @@ from cfner.benchmark.cells import Cell
 from cfner.benchmark.features import word_features
 from cfner.benchmark.files import write_arrays, write_json, write_passing
 from cfner.benchmark.mentions import counts_of_run
-from cfner.benchmark.run import RunResult, begin_run, run_stream
+from cfner.benchmark.run import RunResult, begin_run, run_processes, run_stream
 from cfner.errors import CfnerError, ConfigError
 from cfner.methods.registry import load_file
 from cfner.model.store import ModelFolder
@@ -96,7 +96,10 @@ def run_job(folder: Path) -> None:
     if first_only:
         stream = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])
     elif job["first"] is not None:
-        _take_first_step(folder, Path(job["first"]), stream, cell)
+        processes = run_processes()
+        if processes.is_main_process:
+            _take_first_step(folder, Path(job["first"]), stream, cell)
+        processes.wait_for_everyone()
     progress = FileProgress(folder, len(stream))
     result, tagger = run_stream(
         stream, cell.config, folder / "run", resume=True, progress=progress, keep_mentions=True
