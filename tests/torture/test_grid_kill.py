@@ -26,9 +26,13 @@ def _grid(data: Path, encoder: Path, out: Path) -> subprocess.Popen[bytes]:
     methods = ["--methods", "cfner, extendner, lucir", "--jobs", "2"]
     settings = ["--encoder", str(encoder), "--set", "checkpoint_minutes=0"]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    quiet = subprocess.DEVNULL
     return subprocess.Popen(
-        [*command, *stream, *methods, *settings], env=environment, stdout=quiet, stderr=quiet
+        [*command, *stream, *methods, *settings],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # a shell that runs the tests in its background lets them ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

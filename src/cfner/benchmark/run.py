@@ -140,7 +140,7 @@ def _run_stream(
 
 
 def run_processes() -> PartialState:
-    """The processes of this run. To be asked before there is an Accelerator, which reads the same variable."""
+    """The processes of this run; asked before there is an Accelerator, which reads the same variable."""
     return PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
 
 
