@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -83,8 +84,9 @@ def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int =
     predictions = []
     for index, (sentence, spans) in enumerate(zip(sentences, decode(ids, text, model.labels), strict=True)):
         first = int(text.sentence_bounds[index])
+        starts = _joined_starts(sentence) if spans and sentence.text is None else None
         entities = tuple(
-            entity_of(sentence, span, float(scores[first + span.start : first + span.end].mean()))
+            entity_of(sentence, span, float(scores[first + span.start : first + span.end].mean()), starts)
             for span in spans
         )
         predictions.append(Prediction(sentence, entities))
@@ -133,11 +135,16 @@ def _labels_and_scores(
     return ids, scores
 
 
-def entity_of(sentence: Sentence, span: Span, score: float) -> Entity:
+def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int] | None = None) -> Entity:
+    """A span of a sentence as an entity. ``starts``: those of its words, where many are asked for in turn."""
     if sentence.text is not None and sentence.offsets is not None:
         start, end = sentence.offsets[span.start][0], sentence.offsets[span.end - 1][1]
         return Entity(span.type, sentence.text[start:end], score, span.start, span.end, start, end)
     words = " ".join(sentence.words[span.start : span.end])
-    # without the original text, characters count in the words joined by single blanks
-    start = sum(len(word) + 1 for word in sentence.words[: span.start])
+    start = (_joined_starts(sentence) if starts is None else starts)[span.start]
     return Entity(span.type, words, score, span.start, span.end, start, start + len(words))
+
+
+def _joined_starts(sentence: Sentence) -> list[int]:
+    """Where each word begins. Without the original text, characters count in the words joined by blanks."""
+    return [0, *itertools.accumulate(len(word) + 1 for word in sentence.words)]
