@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,9 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
+@contextmanager
+def window() -> Iterator[Any]:
+    """A browser without a screen."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM or ""
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -128,9 +130,15 @@ def browser() -> Iterator[Page]:
     service = webdriver.ChromeService(DRIVER, env={**os.environ, "NO_PROXY": "*"})
     driver = webdriver.Chrome(options=options, service=service)
     try:
-        yield Page(driver)
+        yield driver
     finally:
         driver.quit()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Page]:
+    with window() as driver:
+        yield Page(driver)
 
 
 @pytest.fixture

@@ -7,6 +7,9 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from cfner.cli.show import plain
+from cfner.corpus.visible import visible
+
 
 class Bars:
     """Draws one bar per step on standard error; a line per finished step stays."""
@@ -19,14 +22,14 @@ class Bars:
 
     def start(self, name: str, epochs: int, batches: int) -> None:
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
         )
         self.bar = Progress(*columns, console=self.console, transient=True)
-        self.task = self.bar.add_task(name, total=epochs * batches, figures="")
+        self.task = self.bar.add_task(visible(name), total=epochs * batches, figures="")
         self.name, self.sentences, self.started = name, 0, time.perf_counter()
         self.bar.start()
 
@@ -45,11 +48,11 @@ class Bars:
             self.last += f", agreement on old types {agreement:.1f}"
 
     def note(self, text: str) -> None:
-        self.console.print(text)
+        self.console.print(plain(text))
 
     def end(self) -> None:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
         seconds = time.perf_counter() - self.started
-        self.console.print(f"{self.name}: {self.last}, {seconds:.0f} s")
+        self.console.print(plain(f"{self.name}: {self.last}, {seconds:.0f} s"))

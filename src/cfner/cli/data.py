@@ -212,9 +212,9 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
 
 
 def _print_json(facts: dict[str, Any]) -> None:
-    import json
+    from cfner.corpus.visible import json_text
 
-    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    typer.echo(json_text(facts, indent=2))
 
 
 def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json: bool) -> None:
@@ -222,24 +222,29 @@ def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json
         written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
         _print_json({"written": written, "report": corpus.report.to_json()})
         return
+    from cfner.corpus.visible import visible
+
     for path, sentences in files.items():
-        typer.echo(f"{path}: {len(sentences):,} sentences")
+        typer.echo(visible(f"{path}: {len(sentences):,} sentences"))
     for kind, count in sorted(corpus.report.repairs.items()):
-        typer.echo(f"while reading: {kind}: {count:,}, first at {corpus.report.places[kind][0]}")
+        first = corpus.report.places[kind][0]
+        typer.echo(visible(f"while reading: {kind}: {count:,}, first at {first}"))
 
 
 def _print_tables(facts: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
+    from cfner.cli.show import console, plain
+
+    screen = console()
     report, splits = facts["report"], facts["splits"]
-    console.print(
-        f"[bold]{escape(facts['name'])}[/bold]: format {report['format']}, "
-        f"scheme {report['scheme'] or 'none (character spans)'}, {len(facts['types'])} types"
+    read = (
+        f": format {report['format']}, scheme {report['scheme'] or 'none (character spans)'}, "
+        f"{len(facts['types'])} types"
     )
-    console.print(
+    screen.print(Text.assemble((plain(facts["name"]).plain, "bold"), plain(read)))
+    screen.print(
         f"{report['tokens_read']:,} tokens read = {report['tokens_used']:,} used "
         f"+ {report['tokens_reported']:,} reported below"
     )
@@ -248,18 +253,18 @@ def _print_tables(facts: dict[str, Any]) -> None:
         table.add_row(row, *(f"{split[row]:,}" for split in splits.values()), end_section=row == "mentions")
     for type_ in facts["types"]:
         counts = (f"{split['mentions_per_type'][type_]:,}" for split in splits.values())
-        table.add_row(escape(type_), *counts)
+        table.add_row(plain(type_), *counts)
     for column in table.columns[1:]:
         column.justify = "right"
-    console.print(table)
-    console.print("Repaired or left out:" if report["repairs"] else "Nothing had to be repaired.")
+    screen.print(table)
+    screen.print("Repaired or left out:" if report["repairs"] else "Nothing had to be repaired.")
     for kind, found in report["repairs"].items():
         # Not a table: places must stay whole, to be copied into an editor.
-        console.print(f"  {escape(kind)}: {found['count']:,}", highlight=False, soft_wrap=True)
+        screen.print(plain(f"  {kind}: {found['count']:,}"), soft_wrap=True)
         more = found["count"] - len(found["first"])
         for place in [*found["first"], *([f"and {more:,} more"] if more else [])]:
-            console.print(f"    {escape(place)}", highlight=False, soft_wrap=True)
+            screen.print(plain(f"    {place}"), soft_wrap=True)
     overlaps = ", ".join(
         f"{name.replace('_', ' ')}: {count:,}" for name, count in facts["overlaps"].items() if count
     )
-    console.print(f"Sentences that occur more than once: {overlaps or 'none'}.", soft_wrap=True)
+    screen.print(f"Sentences that occur more than once: {overlaps or 'none'}.", soft_wrap=True)

@@ -63,7 +63,7 @@ def evaluate(
         )
         return
     screen = console()
-    screen.print(scores_table(scores, plain(f"{len(sentences)} sentences of {corpus.name}")))
+    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}"))
     found = scores.confusions
     if found is not None and found.old_to_other is not None:
         screen.print(f"Words of old types taken for O: {found.old_to_other:.1f} %")

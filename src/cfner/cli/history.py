@@ -40,10 +40,10 @@ def history(
             str(step.parent or "·"),
             plain(step.name if step.kind in {"rename", "merge"} else step.kind),
             plain(", ".join(step.types)),
-            step.method or "·",
-            str(step.sentences or "·"),
+            plain(step.method or "·"),
+            plain(str(step.sentences or "·")),
             "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
-            step.saved.replace("+00:00", "").replace("T", " "),
+            plain(step.saved.replace("+00:00", "").replace("T", " ")),
         )
     screen = console()
     screen.print(table)

@@ -98,10 +98,10 @@ def _tell(what: str) -> NoReturn:
     """Inside an except clause: the error in one paragraph, or all of it with --debug."""
     if os.environ.get("CFNER_DEBUG"):
         raise  # noqa: PLE0704 - called where an exception is being handled
-    from cfner.cli.show import plain
+    from cfner.corpus.visible import visible
 
     # what is told may contain words and labels from files
-    typer.secho(f"Error: {plain(what).plain}", fg=typer.colors.RED, err=True)
+    typer.secho(f"Error: {visible(what)}", fg=typer.colors.RED, err=True)
     sys.exit(2)
 
 

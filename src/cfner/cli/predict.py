@@ -67,6 +67,7 @@ def predict(
     Each entity has its type, its words and characters, and a score: the probability of its type, averaged
     over its words. A word's label is that of its first subword.
     """
+    from cfner.corpus.visible import visible
     from cfner.errors import ConfigError
     from cfner.interop.export import open_for_prediction
     from cfner.interop.prediction_files import line_writer, write_predictions
@@ -81,13 +82,15 @@ def predict(
     found = tag_stream(opened, _sentences(text, file, input_format), batch_size=batch_size)
     if out is not None:
         count = write_predictions(found, out, style, overwrite=overwrite)
-        typer.echo(f"{count} sentences tagged: {out}", err=True)
+        typer.echo(visible(f"{count} sentences tagged: {out}"), err=True)
     elif style in _TO_LOOK_AT:
         _show(found, style)
     else:
-        line = line_writer(style)
+        line, to_look_at = line_writer(style), sys.stdout.isatty()
         for prediction in found:
-            sys.stdout.write(line(prediction))
+            # columns keep every character of a word; a terminal would obey some of them
+            written = line(prediction)
+            sys.stdout.write(_shown(written) if to_look_at else written)
         sys.stdout.flush()
 
 
@@ -114,6 +117,12 @@ def _sentences(text: list[str] | None, file: Path | None, format: str | None) ->
     if not text or text == ["-"]:
         return read_sentences(file, format)
     return (sentence_of_text(one, f"text {number}") for number, one in enumerate(text, start=1))
+
+
+def _shown(lines: str) -> str:
+    from cfner.corpus.visible import visible
+
+    return "".join(sign if sign in "\t\n" else visible(sign) for sign in lines)
 
 
 def _show(predictions: Iterator[Prediction], style: str) -> None:

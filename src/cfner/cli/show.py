@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -37,13 +36,15 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    from cfner.corpus.visible import json_text
+
+    sys.stdout.write(json_text(value, indent=1) + "\n")
 
 
-def scores_table(scores: Scores, title: str | Text) -> Table:
+def scores_table(scores: Scores, title: str) -> Table:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=plain(title), title_justify="left")
     table.add_column("type")
     for name in ("precision", "recall", "F1", "gold", "predicted"):
         table.add_column(name, justify="right")
@@ -61,7 +62,7 @@ def matrix_table(matrix: StepMatrix, title: str) -> Table:
     """Types down, steps across: how each type's F1 goes on after it was learned."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left")
+    table = Table(title=plain(title), title_justify="left")
     table.add_column("type")
     for number in range(1, len(matrix.steps) + 1):
         table.add_column(f"step {number}", justify="right")
@@ -83,7 +84,9 @@ def plain(text: str) -> Text:
     """Text from files and labels, with control characters made visible: it must not steer the terminal."""
     from rich.text import Text
 
-    return Text("".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text))
+    from cfner.corpus.visible import visible
+
+    return Text(visible(text))
 
 
 def coloured(prediction: Prediction) -> Text:

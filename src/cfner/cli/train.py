@@ -168,7 +168,8 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
         return
     from rich.table import Table
 
-    table = Table("step", "types", "sentences", "mentions", title=f"{stream.corpus_name}, {stream.setting}")
+    title = plain(f"{stream.corpus_name}, {stream.setting}")
+    table = Table("step", "types", "sentences", "mentions", title=title)
     for step in stream:
         mentions = sum(len(sentence.spans) for sentence in step.train)
         table.add_row(str(step.index + 1), plain(", ".join(step.types)), str(len(step.train)), str(mentions))
@@ -180,10 +181,11 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
         dropped = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
         screen.print(plain(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}"))
     updates = sum(len(step.train) for step in stream) * config.epochs
-    screen.print(
+    said = (
         f"{config.method} on {config.encoder}, {config.epochs} epochs a step: {updates:,} sentences "
         f"to learn from in all. Split {manifest['hash'][:12]}. Nothing was trained."
     )
+    screen.print(plain(said))
 
 
 def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
-_SIGNS = "\\`*_[]|~#!"
+# signs of Markdown; what turns into a link by itself; what means something at the beginning of a line
+_MEANING = re.compile(
+    r"[\\`*_\[\]|~#!@$]|:(?=/)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]", re.IGNORECASE
+)
 
 
 def escaped(text: str) -> str:
     """One line in which no sign means anything but itself."""
-    printable = "".join(sign if sign.isprintable() else " " for sign in text)
-    harmless = html.escape(printable, quote=False)
-    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in harmless)
+    printable = "".join(sign if sign.isprintable() else " " for sign in text).strip()
+    return _MEANING.sub(r"\\\g<0>", html.escape(printable, quote=False))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cfner.corpus.visible import json_text, visible
 from cfner.evaluation.scores import Scores
 from cfner.interop.export_folder import ExportReport
 from cfner.interop.markdown import escaped, table
@@ -101,12 +101,13 @@ def model_card(
 def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, license: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
+    # every value is one line: a line of three dashes in one of them would end the front matter
     results = [
         EvalResult(
             task_type="token-classification",
             task_name="Named entity recognition",
             dataset_type="unspecified",
-            dataset_name=facts.scored_on,
+            dataset_name=visible(facts.scored_on),
             metric_type="f1",
             metric_name=name,
             metric_value=round(value / 100, 4),
@@ -114,12 +115,12 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, l
         for name, value in _figures(facts.scores)
     ]
     data = ModelCardData(
-        license=license,
+        license=visible(license) if license else None,
         library_name="transformers" if report.kind == "hf" else "onnx",
         pipeline_tag="token-classification",
         tags=["token-classification", "named-entity-recognition", "cfner"],
-        base_model=model.encoder if _is_hub_name(model.encoder) else None,
-        model_name=facts.name if results else None,
+        base_model=visible(model.encoder) if _is_hub_name(model.encoder) else None,
+        model_name=visible(facts.name) if results else None,
         eval_results=results or None,
     )
     return str(data.to_yaml())
@@ -214,7 +215,7 @@ def _reproduction(facts: ModelFacts) -> str:
             settings = {key: value for key, value in settings.items() if key not in OF_THE_MODEL}
         versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
         # JSON has no line that begins with backquotes, so nothing in it can end the block
-        block = f"```json\n{json.dumps(settings, ensure_ascii=False, indent=1)}\n```\n"
+        block = f"```json\n{json_text(settings, indent=1)}\n```\n"
         same = settings == before
         parts.append(
             f"Step {step.number} ({escaped(versions)}):\n\n" + ("As the step before.\n" if same else block)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 
+from cfner.corpus.visible import visible
 from cfner.errors import ConfigError
 
-# no script, nothing from elsewhere, only the page's own style
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# no script, nothing from elsewhere, only the page's own style sheet, known by its hash
+_POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
 
 
 def whole_page(title: str, style: str, parts: Iterable[str]) -> str:
-    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``."""
+    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``, without
+    ``style`` attributes: the policy allows none."""
+    policy = _POLICY.format(hash=b64encode(sha256(style.encode()).digest()).decode())
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{text(title)}</title><style>{style}</style></head><body><main>",
@@ -29,8 +34,7 @@ def whole_page(title: str, style: str, parts: Iterable[str]) -> str:
 
 def text(value: object) -> str:
     """Text, never markup; control characters and lone surrogates are made visible."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
-    return escape(visible, quote=True)
+    return escape(visible(str(value)), quote=True)
 
 
 def word(value: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.tags import tags_from_spans
+from cfner.corpus.visible import json_text
 from cfner.corpus.writers import refuse_existing, whole_file
 from cfner.errors import ConfigError, CorpusError, nearest
 from cfner.interop.export_folder import whole_folder
@@ -75,7 +75,7 @@ def line_writer(format: str) -> Callable[[Prediction], str]:
 
 
 def json_line(prediction: Prediction) -> str:
-    return json.dumps(prediction.to_json(), ensure_ascii=False) + "\n"
+    return json_text(prediction.to_json()) + "\n"
 
 
 def conll_lines(prediction: Prediction) -> str:

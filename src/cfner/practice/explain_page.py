@@ -133,8 +133,8 @@ def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
         here = " here" if epoch.epoch == now.epoch else ""
         bars.append(
             f"<li class='epoch{here}'><span class='count'>{epoch.selected:,}</span>"
-            f"<span class='column'><i class='all' style='height:{height:.1f}%'></i>"
-            f"<i class='right' style='height:{right:.1f}%'></i></span>"
+            f"<span class='column'><i class='all h{round(height)}'></i>"
+            f"<i class='right h{round(right)}'></i></span>"
             f"<span>{epoch.epoch}</span><small>δ {epoch.threshold:.2f}</small></li>"
         )
     known = (
@@ -200,7 +200,7 @@ def _match(match: Match) -> str:
     truth = f"<small>in truth {word(match.truth)}</small>" if match.truth not in (None, match.label) else ""
     width = 100 * min(match.distance, 1.0)
     return (
-        f"<tr><td><span class='far'><i style='width:{width:.1f}%'></i></span>{match.distance:.3f}</td>"
+        f"<tr><td><span class='far'><i class='w{round(width)}'></i></span>{match.distance:.3f}</td>"
         f"<td>{match.weight:.2f}</td>"
         f"<td class='context'>{left}{before} <mark>{word(match.word)}</mark> {after}{right}"
         f"<small>sentence {match.sentence}</small></td>"
@@ -223,7 +223,7 @@ def _bars(title: str, distribution: Distribution, kind: str) -> str:
 def _bar(label: str, p: float, kind: str = "") -> str:
     return (
         f"<div class='bar {kind}'><span>{word(label)}</span>"
-        f"<span class='track'><i style='width:{100 * min(p, 1.0):.1f}%'></i></span>"
+        f"<span class='track'><i class='w{round(100 * min(p, 1.0))}'></i></span>"
         f"<span class='num'>{p:.2f}</span></div>"
     )
 

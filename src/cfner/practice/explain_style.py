@@ -79,4 +79,6 @@ code { font-size: .8rem; overflow-wrap: anywhere; color: var(--soft); }
   section > table th:nth-child(2), section > table td:nth-child(2) { display: table-cell; }
 }
 """
+    # lengths as classes, because the page's policy allows no style attributes
+    + "".join(f".w{n}{{width:{n}%}}.h{n}{{height:{n}%}}" for n in range(101))
 )
