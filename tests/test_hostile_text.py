@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
 import json
@@ -19,6 +20,7 @@ from markdown_it import MarkdownIt
 
 import cfner
 from cfner.benchmark.figures import heat_maps
+from cfner.benchmark.grid import _CSV, _CSV_MEANS, csv_text
 from cfner.cli.main import main
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.visible import json_text, visible
@@ -162,7 +164,9 @@ def test_pictures_have_the_elements_of_harmless_ones() -> None:
 
     for given in PAIRS:
         found, twin = drawn(given), drawn(harmless(len(given)))
-        assert [(e.tag, e.keys()) for e in found] == [(e.tag, e.keys()) for e in twin]
+        # a name that is too long for its place is cut, and whole in a title
+        cut = [e for e in found if e.tag.endswith("}title")][1:]
+        assert [(e.tag, e.keys()) for e in found if e not in cut] == [(e.tag, e.keys()) for e in twin]
         assert {visible(label) for _, label in given} <= {e.text for e in found}
 
 
@@ -241,10 +245,24 @@ def test_lines_of_predictions_keep_their_rows() -> None:
             assert conll_lines(prediction).split("\n")[0].split("\t") == [word, f"B-{label}"]
 
 
-def test_no_table_for_spreadsheets_is_written() -> None:
+def test_no_cell_of_a_table_for_spreadsheets_is_a_formula() -> None:
+    for given in PAIRS:
+        for word, label in given:
+            step = {"types": [label], "micro_f1": -1.5, "macro_f1": 2.5}
+            means = dict.fromkeys(_CSV_MEANS, -3.25)
+            run = {**dict.fromkeys(_CSV, word), **means, "steps": [step], "key": "k"}
+            head, row = csv.reader(io.StringIO(csv_text([run])))
+            assert len(row) == len(head)
+            for cell in row:
+                assert re.fullmatch(r"-?[0-9.]+", cell) or cell[:1] not in tuple("=+-@\t\r\n")
+                assert not re.search("[\x00-\x1f\x7f-\x9f]", cell)
+
+
+def test_nobody_else_writes_tables_for_spreadsheets() -> None:
     """A cell that begins with '=' is a formula there: whoever writes CSV must add it to these tests."""
     sources = {path.name: path.read_text() for path in Path(cfner.__file__).parent.rglob("*.py")}
-    assert not [name for name, text in sources.items() if re.search(r"import csv|to_csv|\.csv['\"]", text)]
+    found = [name for name, text in sources.items() if re.search(r"import csv|to_csv|\.csv['\"]", text)]
+    assert found == ["grid.py"]
 
 
 # -- the commands, on hostile data and a hostile model -----------------------------------------------------

@@ -25,14 +25,14 @@ def _grid(data: Path, encoder: Path, out: Path) -> subprocess.Popen[bytes]:
     stream = ["--first", "2", "--per-step", "1", "--min-mentions", "1", "--seeds", "0,1", "--epochs", "3"]
     methods = ["--methods", "cfner, extendner, lucir", "--jobs", "2"]
     settings = ["--encoder", str(encoder), "--set", "checkpoint_minutes=0"]
+    # a shell that runs the tests in its background lets them, and so the grid, ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     return subprocess.Popen(
         [*command, *stream, *methods, *settings],
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # a shell that runs the tests in its background lets them ignore it
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

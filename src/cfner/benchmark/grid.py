@@ -26,6 +26,7 @@ from cfner.benchmark.files import write_json
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.visible import visible
 from cfner.errors import ModelError
 from cfner.model.durable import is_partial, write_whole
 from cfner.stream.stream import TaskStream
@@ -159,7 +160,7 @@ class GridFolder:
                 row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
         write_json(self.path / GRID, grid)
         write_json(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
-        write_whole(self.path / TABLE, _csv(runs))
+        write_whole(self.path / TABLE, csv_text(runs))
         return runs
 
     def state(self, folder: Path) -> State:
@@ -199,7 +200,7 @@ _CSV = ("method", "data", "first", "per_step", "sampling", "labels", "seed")
 _CSV_MEANS = ("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting")
 
 
-def _csv(runs: Sequence[dict[str, Any]]) -> str:
+def csv_text(runs: Sequence[dict[str, Any]]) -> str:
     """One line per run and step; a run's means on each of its lines."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
@@ -213,5 +214,8 @@ def _csv(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def _harmless(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula, as text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+    """A text as text: no formula to a spreadsheet, and one line."""
+    if not isinstance(value, str):
+        return value
+    shown = visible(value)
+    return f"'{shown}" if shown[:1] in tuple("=+-@") else shown

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from cfner.corpus.visible import visible
+
 SERIES: Final = 8
 # Also told apart without colour: by their dashes and marks, and by names written beside them.
 _LIGHT = ("#0b5c63", "#d9480f", "#5f3dc4", "#a87400", "#1971c2", "#c2255c", "#4f7f0a", "#495057")
@@ -132,12 +134,8 @@ def mark(x: float, y: float, series: int, size: float = 3.2, opacity: float = 1)
 
 
 def clean(value: str) -> str:
-    """Escaped, and without the characters that XML does not allow at all."""
-    return escape("".join(sign if _allowed(sign) else f"\\x{ord(sign):02x}" for sign in value), quote=True)
-
-
-def _allowed(sign: str) -> bool:
-    return unicodedata.category(sign) not in {"Cc", "Cs"} and sign not in "\ufffe\uffff"
+    """Escaped, in one line, and without what cannot be seen, some of which XML does not allow at all."""
+    return escape(visible(value), quote=True)
 
 
 def width_of(value: str, size: int = 12) -> float:
