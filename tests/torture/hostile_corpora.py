@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hostile import Trap, _code
+from hostile_folders import Trap, _code
 
 Maker = Callable[[Path, random.Random, Path], Path]  # folder, what to draw from, outside -> the file
 

@@ -21,8 +21,8 @@ from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop.models import open_model
 from cfner.tagger import ContinualTagger
 from counts import tell, times
-from hostile import MARK, MODELS, SEALED_BY_THEMSELVES, broken_json, false_facts, seal
 from hostile_corpora import CORPORA
+from hostile_folders import MARK, MODELS, SEALED_BY_THEMSELVES, broken_json, false_facts, seal
 
 FOLDERS = times(400, quick=63, short=len(MODELS))
 FILES = times(104, quick=24, short=len(CORPORA))
