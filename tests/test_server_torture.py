@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,25 +210,28 @@ def test_endless_bodies_are_cut_off_and_not_kept(model: Path, tmp_path: Path) ->
 
 
 def test_malformed_requests_get_a_refusal(model: Path, tmp_path: Path) -> None:
-    number, seen = times(300, 3000, 20_000), Counter[bytes]()
-    with running(model, tmp_path / "log") as server:
-        requests = malformed(random.Random(0), number)
-        megabytes = 0.0
-        for index, request in enumerate(requests):
-            with socket.create_connection(server.address, 20) as connection:
-                with suppress(ConnectionError):
-                    connection.sendall(request)
-                    connection.shutdown(socket.SHUT_WR)
-                status = receive_all(connection)[9:12]
+    number, seen, megabytes = times(300, 3000, 20_000), Counter[bytes](), []
+
+    def send(request: bytes) -> tuple[bytes, bytes]:
+        """The request, and the status of its answer; nothing if the connection was closed without one."""
+        with socket.create_connection(server.address, 30) as connection:
+            with suppress(ConnectionError):
+                connection.sendall(request)
+            return request, receive_all(connection)[9:12]
+
+    # what is never complete is given up after a second
+    limits = {"header_seconds": 1, "body_seconds": 1, "idle_seconds": 1}
+    with running(model, tmp_path / "log", **limits) as server, ThreadPoolExecutor(50) as clients:
+        for index, (request, status) in enumerate(clients.map(send, malformed(random.Random(0), number))):
             seen[status] += 1
             assert not status.startswith(b"5"), request
-            if index == number // 4:
-                megabytes = server.megabytes
-        after = server.megabytes
+            if index % 50 == 0:
+                megabytes.append(server.megabytes)
         assert asyncio.run(Caller(server.address).predict(b'{"text": "ada"}')).status == 200
         assert server.stop() == 0
-    print(f"{dict(seen)}; memory {megabytes:.0f} to {after:.0f} MB")
-    assert after < megabytes + 30
+    before, after = megabytes[len(megabytes) // 4], megabytes[-1]
+    print(f"{number} malformed requests: {dict(seen)}; memory {before:.0f} to {after:.0f} MB")
+    assert after < before + 30
     assert seen[b"400"]
     assert seen[b"422"]
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -276,6 +276,21 @@ def test_garbage_gets_400_or_nothing(model: Path) -> None:
         assert get(f"{url}health").status_code == 200
 
 
+def test_a_body_that_turns_into_nonsense_gets_400_and_leaves_no_traceback(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with in_background(model) as url, connect(url) as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        time.sleep(0.3)  # the request is being read
+        connection.sendall(b"ZZZ\r\n")
+        assert b" 400 " in all_of(connection).split(b"\r\n")[0]
+        _until(lambda: get(f"{url}health").json()["waiting"], 0)
+        assert 'status="5' not in get(f"{url}metrics").text
+    said = capfd.readouterr().err
+    assert "Invalid HTTP request" in said
+    assert "Traceback" not in said
+
+
 def test_work_for_a_client_that_left_is_dropped(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Pipeline.tag
     tagged: list[str] = []

@@ -153,6 +153,16 @@ def patient_only(settings: ServeSettings) -> type[H11Protocol]:
             self._unstuck()
             super().connection_lost(exc)
 
+        def send_400_response(self, msg: str) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                # the body is nonsense: what the application still says of this request goes nowhere
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
+            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+                super().send_400_response(msg)
+            else:  # an answer has begun, and cannot become another one
+                self.transport.close()
+
         def pause_writing(self) -> None:
             super().pause_writing()
             self._unstuck()
