@@ -29,7 +29,7 @@ SHARES = {
     "huggingface": 0.02,
 }  # fmt: skip
 LONG = 100_000  # words of one sentence
-SECONDS, MEGABYTES = 20.0, 600.0  # for reading it, and for tagging it
+SECONDS, MEGABYTES = 20.0, 600.0  # of the processor, for reading it; three times that for tagging it
 
 Writer = Callable[[list[Sentence], Path], Path]
 
@@ -255,9 +255,9 @@ def test_a_sentence_of_100_000_words_is_read_in_time(format_: str, tmp_path: Pat
     words = tuple(f"word{n % 977}" for n in range(LONG))
     long = Sentence(words, tuple(Span(n, n + 2, "PER") for n in range(0, LONG, 10)))
     path = WRITERS[format_]([long], tmp_path)
-    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     [found], report = read_sentences(path)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert found.words == words and len(found.spans) == LONG // 10
     assert report.tokens_used == LONG
@@ -268,9 +268,9 @@ def test_a_sentence_of_100_000_words_is_read_in_time(format_: str, tmp_path: Pat
 def test_a_sentence_of_100_000_words_is_tagged_in_time(two_steps: Path) -> None:
     words = ("ada", "saw", "the", "heron", "in", "oslo", "today") * (LONG // 7 + 1)
     tagger = ContinualTagger.load(two_steps)
-    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     found = tagger.predict(Sentence(words[:LONG]))
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert found.spans and max(span.end for span in found.spans) > LONG - 100
     assert seconds < 3 * SECONDS and grown < MEGABYTES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -115,11 +116,13 @@ def _assert_all_finite(folder: Path) -> None:
 def test_a_step_at_the_edge_is_learned_and_finite(
     method: str, tiny_encoder: Path, stream: TaskStream, tmp_path: Path
 ) -> None:
+    first = tmp_path / "first"
+    _first_step(tiny_encoder, method, stream, first)
     for edge in EDGES:
         for number in (0, 1):
             folder = tmp_path / f"{edge.__name__}-{number}"
             if number:
-                _first_step(tiny_encoder, method, stream, folder)
+                shutil.copytree(first, folder)
                 tagger = ContinualTagger.load(folder, batch_size=1)
             else:
                 tagger = _tagger(tiny_encoder, method)
