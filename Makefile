@@ -37,7 +37,8 @@ bench: $(VENV)/.dev-installed
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
 
 torture: $(VENV)/.dev-installed
-	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture -n 0 -s
+	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture tests/test_server_torture.py \
+	  tests/test_hostile_text.py -n 0 -s
 	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
 
 clean:
