@@ -28,7 +28,7 @@ class ServeSettings:
     max_wait_seconds: float = 0.5  # how long a request may be expected to wait, unless it takes longer itself
     batch_texts: int = 64  # texts tagged together
     batch_characters: int = 20_000  # of all of them
-    batch_seconds: float = 0.25  # and no more than this takes: how long one batch keeps the others waiting
+    batch_seconds: float = 0.2  # and no more than this takes: how long one batch keeps the others waiting
     steps_kept: int = 2  # steps kept in memory beside the current one
     reload_seconds: float = 1.0  # how often the folder is looked at
     body_seconds: float = 10.0  # a request must have been sent by then
