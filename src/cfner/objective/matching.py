@@ -60,8 +60,8 @@ def nearest_neighbours(features: Tensor, k: int, rows: Tensor | None = None) -> 
 def _nearest_of_block(features: Tensor, rows: Tensor, k: int) -> tuple[Tensor, Tensor]:
     # normalised block by block: a normalised copy of a large pool would double its memory
     queries = F.normalize(features[rows], dim=1)
-    best = torch.full((len(rows), k), float("-inf"))
-    where = torch.zeros(len(rows), k, dtype=torch.long)
+    best = queries.new_full((len(rows), k), float("-inf"))
+    where = torch.zeros(len(rows), k, dtype=torch.long, device=queries.device)
     for start in range(0, len(features), _KEYS_AT_A_TIME):
         similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
         _hide_self(similarity, rows, start)
