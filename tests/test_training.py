@@ -312,7 +312,8 @@ def test_a_loss_that_is_not_finite_names_step_epoch_batch_and_term(
     tiny_settings: dict[str, Any], tiny_stream: TaskStream
 ) -> None:
     tagger = fresh(tiny_settings, optimiser="sgd", lr_encoder=1e30, lr_head=1e30, clip=None, warmup=0.0)
-    with pytest.raises(TrainingError, match=r"not finite in step 1, epoch 1, batch \d+, term \w+\. Nothing was saved\. Lower"):
+    told = r"not finite in step 1, epoch 1, batch \d+, term \w+\. Nothing was saved\. Lower"
+    with pytest.raises(TrainingError, match=told):
         tagger.learn(tiny_stream[0])
 
 
