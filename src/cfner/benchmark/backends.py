@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -136,6 +137,7 @@ class RayCluster:
             ray: Any = importlib.import_module("ray")
         except ImportError as error:
             raise MissingExtraError("ray", "ray", "A grid on a Ray cluster") from error
+        _refuse_silence(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -175,6 +177,20 @@ class RayCluster:
         except self._ray.exceptions.RayError as error:  # its machine is gone, or memory was
             sys.stderr.write(f"{error}\n")
             return 1
+
+
+def _refuse_silence(address: str) -> None:
+    """Ray waits for minutes where nobody answers; ask the door first."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # 'auto' or 'local'
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ConfigError(
+            f"There is no Ray cluster at '{address}': {error}.",
+            remedy="Give the address that 'ray start --head' printed, or 'local'.",
+        ) from error
 
 
 def _ray_job(folder: str, environment: dict[str, str], processes: int) -> int:
