@@ -28,7 +28,7 @@ SHARES = {
     "conll": 0.3, "jsonl of tags": 0.2, "jsonl of texts": 0.2, "labelstudio": 0.15, "spacy": 0.13,
     "huggingface": 0.02,
 }  # fmt: skip
-LONG = 100_000  # words of one sentence
+LONG = times(100_000, quick=100_000, short=5_000)  # words of one sentence
 SECONDS, MEGABYTES = 20.0, 600.0  # of the processor, for reading it; three times that for tagging it
 
 Writer = Callable[[list[Sentence], Path], Path]
