@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "RAY_worker_niceness": "0"}
+# a password of our own: without one, whoever starts first writes one into the user's folder
+ONE_THREAD |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @pytest.fixture(scope="module")

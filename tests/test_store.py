@@ -259,6 +259,19 @@ def test_verify_finds_a_changed_byte_in_any_file(file: str, folder: Path) -> Non
     assert str(step.folder) in str(caught.value)
 
 
+def test_verify_finds_a_changed_byte_anywhere_in_the_seal(folder: Path) -> None:
+    store = ModelFolder(folder)
+    step = store.step()
+    path = step.folder / "seal.json"
+    sealed = path.read_bytes()
+    for at in range(len(sealed)):
+        path.write_bytes(sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :])
+        with pytest.raises(ModelError):
+            store.verify(step)
+    path.write_bytes(sealed)
+    store.verify(step)
+
+
 def test_verify_finds_missing_and_added_files(folder: Path) -> None:
     store = ModelFolder(folder)
     step = store.step()

@@ -142,8 +142,9 @@ class RayCluster:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(
-                f"There is no Ray cluster at '{address}': {error}.",
-                remedy="Give the address that 'ray start --head' printed, or 'local'.",
+                f"The Ray cluster at '{address}' does not take us: {error}.",
+                remedy="Give the address that 'ray start --head' printed, or 'local', and the token "
+                "of a cluster that asks for one (RAY_AUTH_TOKEN, or the file ~/.ray/auth_token).",
             ) from error
         slots = int(ray.cluster_resources().get("CPU", 1) // cores)
         if gpus:

@@ -24,7 +24,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cfner.errors import ModelError
 from cfner.model.durable import flush, flush_tree, is_partial, write_whole, writing
@@ -99,14 +99,7 @@ class ModelFolder:
         folder = self.steps_path / wanted
         for part in (self.steps_path, folder):
             refuse_unusual(part, a_folder=True)
-        seal = read_json(folder / SEAL)
-        whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
-        if not whole or not isinstance(seal.get("hash"), str):
-            raise ModelError(
-                f"The seal of step '{wanted}' is damaged.",
-                where=str(folder / SEAL),
-                remedy="Restore the step from a copy.",
-            )
+        seal = _read_seal(folder)
         if sealed not in {None, seal["hash"]}:
             raise ModelError(
                 f"The pointer CURRENT names step '{wanted}', but not with that step's hash.",
@@ -117,7 +110,7 @@ class ModelFolder:
 
     def verify(self, step: StoredStep) -> None:
         """Every byte is what it was when the step was sealed, or an error names the file that is not."""
-        seal = read_json(step.folder / SEAL)
+        seal = _read_seal(step.folder)
         files = {p.name for p in step.folder.iterdir()} - {SEAL}
         for file in files:
             refuse_unusual(step.folder / file)
@@ -186,6 +179,19 @@ class ModelFolder:
                 shutil.rmtree(item, ignore_errors=True)
             elif is_partial(item):
                 item.unlink(missing_ok=True)
+
+
+def _read_seal(folder: Path) -> dict[str, Any]:
+    """The seal of a step: the hash of each file and of all of them; a damaged one is an error."""
+    seal = read_json(folder / SEAL)
+    whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
+    if not whole or not isinstance(seal.get("hash"), str):
+        raise ModelError(
+            f"The seal of step '{folder.name}' is damaged.",
+            where=str(folder / SEAL),
+            remedy="Restore the step from a copy.",
+        )
+    return cast("dict[str, Any]", seal)
 
 
 def step_name(number: str | int) -> str:
