@@ -2,23 +2,28 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# exact versions that were tested; torch is pinned there because an open range may pull gigabytes of CUDA
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-
-.PHONY: install demo test lint bench torture clean
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+# exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
+LOCKED := $(PIP) --require-hashes --only-binary :all:
+.PHONY: install demo test lint bench torture audit clean
 
 install: $(VENV)/.demo-installed
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[demo]'
+# torch comes in its CPU build where that is offered; the usual build for Linux needs gigabytes of CUDA besides
+$(VENV)/.demo-installed: pyproject.toml requirements.lock requirements-torch.lock | $(BIN)/python
+	$(LOCKED) --requirement requirements.lock
+	$(LOCKED) --requirement requirements-torch-cpu.lock || $(LOCKED) --requirement requirements-torch.lock
+	$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.dev-installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[dev]'
-	@touch $@ $(VENV)/.demo-installed
+# one package of these has no wheel: it is built with the tools of the first lock
+$(VENV)/.dev-installed: $(VENV)/.demo-installed requirements-dev.lock
+	$(LOCKED) --only-binary :none: --no-build-isolation --requirement requirements-dev.lock
+	$(BIN)/python -m pip check
+	@touch $@
 
 demo: $(VENV)/.demo-installed
 	$(BIN)/cfner demo
@@ -32,14 +37,19 @@ test: $(VENV)/.dev-installed
 
 # long measurements and long trials; not part of `make test`
 bench: $(VENV)/.dev-installed
-	$(PIP) --editable '.[dev,bench]'
 	$(BIN)/cfner bench speed
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
 
+# these also run within `make test`, a few times; the figures are printed
+TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py
+
 torture: $(VENV)/.dev-installed
-	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture tests/test_server_torture.py \
-	  tests/test_hostile_text.py -n 0 -s
+	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture $(TORTURE) -n 0 -s
 	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
+
+# whether the locked versions have known faults; asks a database on the network
+audit: $(VENV)/.dev-installed
+	$(BIN)/python .ci/audit.py
 
 clean:
 	rm -rf $(VENV) runs build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
