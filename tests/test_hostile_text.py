@@ -42,12 +42,12 @@ from cfner.practice.explanation import (
     TokenExplanation,
     TokenLoss,
 )
+from counts import times
 from hostile import pairs
-from scale import times
 from serving_models import add_step
 
 Pair = tuple[str, str]
-NUMBER = times(300, 2000, 10_000)
+NUMBER = times(10_000, quick=2000, short=300)
 AT_ONCE = 25
 ALL = pairs(NUMBER)
 PAIRS = [ALL[at : at + AT_ONCE] for at in range(0, NUMBER, AT_ONCE)]
@@ -308,7 +308,7 @@ def write_data(folder: Path, given: list[Pair]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("round_", range(times(1, 3, 20)))
+@pytest.mark.parametrize("round_", range(times(20, quick=3, short=1)))
 def test_no_command_lets_it_through(
     program: Program, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, round_: int
 ) -> None:
@@ -417,7 +417,7 @@ def test_the_page_shows_it_and_runs_nothing(tiny_encoder: Path, tmp_path: Path) 
         page.open(url)
         for at in range(0, len(given), 500):
             assert driver.execute_async_script(DRAWN, given[at : at + 500]) == []
-        for word, _ in given[: times(3, 30, 200)]:
+        for word, _ in given[: times(200, quick=30, short=3)]:
             page.script("document.getElementById('text').value = arguments[0]", f"ada {word}")
             page["text"].send_keys(" ")
             page.settle()

@@ -24,8 +24,8 @@ import pytest
 from cfner.interop.models import open_model
 from cfner.model.store import ModelFolder
 from cfner.serving.pipeline import Pipeline
+from counts import TIMED, tell, times
 from malformed import malformed
-from scale import TIMED, times
 from serving_models import TEXTS, add_step, make_model, spoil
 from serving_process import Answer, Caller, Running, running, share
 
@@ -93,12 +93,12 @@ async def at_a_rate(server: Running, asked: bytes, per_second: float, seconds: f
 def test_at_ten_times_the_capacity_who_is_let_in_is_answered_soon(real_model: Path, tmp_path: Path) -> None:
     asked = json.dumps({"texts": [" ".join(TEXTS[:4])] * 8}).encode()
     with running(real_model, tmp_path / "log") as server:
-        quiet = asyncio.run(alone(server, asked, times(5, 50, 200)))
+        quiet = asyncio.run(alone(server, asked, times(200, quick=50, short=5)))
         per_second = 10 / share(quiet, 0.5)
-        load = asyncio.run(at_a_rate(server, asked, per_second, times(2, 20, 120)))
+        load = asyncio.run(at_a_rate(server, asked, per_second, times(120, quick=20, short=2)))
         assert server.stop() == 0
     # a burst is let through at first: of two minutes that is less than one in a hundred, of less it is not
-    begun = load.answers[0].sent + times(0, 2, 0)
+    begun = load.answers[0].sent + times(0, quick=2, short=0)
     accepted = [answer.seconds for answer in load.answers if answer.status == 200 and answer.sent >= begun]
     refused = [answer.seconds for answer in load.answers if answer.status != 200]
     assert Counter(answer.status for answer in load.answers).keys() <= {200, 429}
@@ -109,7 +109,7 @@ def test_at_ten_times_the_capacity_who_is_let_in_is_answered_soon(real_model: Pa
     assert len({answer.body for answer in load.answers if answer.status == 200}) == 1
     assert "Traceback" not in (tmp_path / "log").read_text()
     ratio = share(accepted, 0.99) / share(quiet, 0.99)
-    print(
+    tell(
         f"{per_second:.0f} a second; alone p50 {share(quiet, 0.5):.3f} s, p99 {share(quiet, 0.99):.3f}"
         f" s; {len(accepted)} accepted, p50 {share(accepted, 0.5):.3f} s, p99 {share(accepted, 0.99):.3f} s, "
         f"{ratio:.2f} times; {len(refused)} refused, p99 {share(refused, 0.99):.3f} s; "
@@ -122,7 +122,7 @@ def test_at_ten_times_the_capacity_who_is_let_in_is_answered_soon(real_model: Pa
         assert share(refused, 0.99) <= share(quiet, 0.99)
         assert max(answer.seconds for answer in load.health) < 1
         # it is no use to answer soon by answering few: at least half of what it can do alone
-        assert len(accepted) >= 0.5 * times(2, 20, 120) / share(quiet, 0.5)
+        assert len(accepted) >= 0.5 * times(120, quick=20, short=2) / share(quiet, 0.5)
 
 
 # -- slow, endless and broken clients ----------------------------------------------------------------------
@@ -137,7 +137,7 @@ def receive_all(connection: socket.socket) -> bytes:
 
 
 def test_a_crowd_of_slow_clients_keeps_nobody_waiting(model: Path, tmp_path: Path) -> None:
-    crowd_size, seconds = times(60, 500, 500), times(2, 5, 30)
+    crowd_size, seconds = times(500, quick=500, short=60), times(30, quick=5, short=2)
     with running(model, tmp_path / "log", header_seconds=seconds, body_seconds=seconds) as server:
         before = server.megabytes
         crowd = [socket.create_connection(server.address, 10) for _ in range(crowd_size)]
@@ -163,7 +163,7 @@ def test_a_crowd_of_slow_clients_keeps_nobody_waiting(model: Path, tmp_path: Pat
         after = server.megabytes
         assert after < before + 30
         assert server.stop() == 0
-    print(
+    tell(
         f"{crowd_size} slow sockets; slowest answer meanwhile {max(a.seconds for a in answered):.3f} s; "
         f"memory {before:.0f} to {after:.0f} MB"
     )
@@ -185,7 +185,7 @@ def test_endless_bodies_are_cut_off_and_not_kept(model: Path, tmp_path: Path) ->
                     sent += connection.send(b"10000\r\n" + block + b"\r\n" if chunked else block)
             return sent, receive_all(connection)
 
-    number, poured = times(4, 20, 200), []
+    number, poured = times(200, quick=20, short=4), []
     with running(model, tmp_path / "log") as server:
         before = server.megabytes
         for index in range(number):
@@ -200,7 +200,7 @@ def test_endless_bodies_are_cut_off_and_not_kept(model: Path, tmp_path: Path) ->
                 each.join()
         after = server.megabytes
         assert server.stop() == 0
-    print(
+    tell(
         f"{len(poured)} endless bodies, half of them 1 GB; at most {max(n for n, _ in poured) / 2**20:.1f} MB"
         f" taken; memory {before:.0f} to {after:.0f} MB"
     )
@@ -210,7 +210,7 @@ def test_endless_bodies_are_cut_off_and_not_kept(model: Path, tmp_path: Path) ->
 
 
 def test_malformed_requests_get_a_refusal(model: Path, tmp_path: Path) -> None:
-    number, seen, megabytes = times(300, 3000, 20_000), Counter[bytes](), []
+    number, seen, megabytes = times(20_000, quick=3000, short=300), Counter[bytes](), []
 
     def send(request: bytes) -> tuple[bytes, bytes]:
         """The request, and the status of its answer; nothing if the connection was closed without one."""
@@ -230,7 +230,7 @@ def test_malformed_requests_get_a_refusal(model: Path, tmp_path: Path) -> None:
         assert asyncio.run(Caller(server.address).predict(b'{"text": "ada"}')).status == 200
         assert server.stop() == 0
     before, after = megabytes[len(megabytes) // 4], megabytes[-1]
-    print(f"{number} malformed requests: {dict(seen)}; memory {before:.0f} to {after:.0f} MB")
+    tell(f"{number} malformed requests: {dict(seen)}; memory {before:.0f} to {after:.0f} MB")
     assert after < before + 30
     assert seen[b"400"]
     assert seen[b"422"]
@@ -271,7 +271,7 @@ def test_reloads_under_load_never_mix_steps(model: Path, tiny_encoder: Path, tmp
     shutil.copytree(model, folder)
     bad = damaged_steps(tiny_encoder, folder, tmp_path / "elsewhere")
     texts, seen, megabytes = TEXTS[:4], set[tuple[int, str, str]](), []
-    reloads, answered = times(10, 50, 200), 0
+    reloads, answered = times(200, quick=50, short=10), 0
 
     async def client(server: Running, stop: asyncio.Event) -> None:
         nonlocal answered
@@ -306,7 +306,7 @@ def test_reloads_under_load_never_mix_steps(model: Path, tiny_encoder: Path, tmp
     with running(folder, tmp_path / "log", reload_seconds=0.02) as server:
         asyncio.run(drive(server))
         assert server.stop() == 0
-    print(
+    tell(
         f"{reloads} reloads, one in five damaged; {answered} answers; "
         f"memory {megabytes[len(megabytes) // 4]:.0f} to {megabytes[-1]:.0f} MB"
     )
@@ -322,12 +322,12 @@ def test_reloads_under_load_never_mix_steps(model: Path, tiny_encoder: Path, tmp
 
 def test_sigterm_under_load_answers_what_was_accepted(model: Path, tmp_path: Path) -> None:
     chance, counts = random.Random(0), Counter[str]()
-    for number in range(times(1, 5, 50)):
+    for number in range(times(50, quick=5, short=1)):
         log = tmp_path / f"log-{number}"
         with running(model, log) as server:
             _stop_under_load(server, 0.3 + chance.random() / 2, counts)
         assert "Traceback" not in log.read_text(), log.read_text()
-    print(dict(counts))
+    tell(f"stopped under load: {dict(counts)}")
     assert counts["answered"]
 
 
