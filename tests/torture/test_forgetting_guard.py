@@ -180,9 +180,9 @@ def test_ordinary_steps_are_judged_as_the_full_labels_would(tmp_path: Path) -> N
         tagger.save(folder / "model")
         old = stream[0].types
         test = [sentence.only(old) for sentence in corpus.test if len(sentence)]
-        before = [tagger.predict(sentence).spans for sentence in test]
+        before = [found.spans for found in tagger.predict(test)]
         guarded = _write(tuple(test[seed::3]), folder / "guard.conll")
-        method = ("cfner", "finetune")[number % 2]
+        method = ("cfner", "finetune")[(number + seed) % 2]  # both with each corpus
         learned = learn(
             folder / "model",
             _write(stream[1].train, folder / "new.conll"),
