@@ -116,6 +116,16 @@ def test_wrong_names_are_refused_and_nothing_is_added(
     assert len(history(model)) == 2
 
 
+def test_verify_finds_any_changed_byte_of_the_pointer(model: Path) -> None:
+    pointer = model / "CURRENT"
+    honest = pointer.read_bytes()
+    for at, byte in enumerate(honest):
+        others = (b"0123456789abcdef").replace(bytes([byte]), b"")  # what a pointer may well have there
+        pointer.write_bytes(honest[:at] + others[:1] + honest[at + 1 :])
+        with pytest.raises(ModelError):
+            verify(model)
+
+
 def test_verify_finds_a_changed_byte_and_a_missing_parent(model: Path) -> None:
     rename(model, "city", "place")
     assert len(verify(model)) == 3
