@@ -131,6 +131,21 @@ def _step(bench: Bench, **changes: Any) -> float:
     return seconds(bench.learn(epochs=2, **CFNER, **changes)[2])
 
 
+def _frozen(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    said("steps with the lowest layers frozen")
+
+    def took(layers: int) -> float:
+        return seconds(bench.learn(epochs=6, freeze_layers=layers, **CFNER)[2])
+
+    turns: dict[int, list[tuple[float, float]]] = {2: [], 4: []}
+    for _ in range(repeat):
+        none = took(0)
+        for layers, pairs in turns.items():
+            pairs.append((took(layers), none))
+    for layers, pairs in turns.items():
+        yield _ratio(pairs, f"step of 6 epochs: lowest {layers} layers frozen / none")
+
+
 def _prediction(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
     said("prediction: torch, ONNX with 8-bit weights, and the Hugging Face pipeline")
     source = bench.teacher(4)
@@ -203,6 +218,7 @@ PARTS: Mapping[str, Part] = {
     "epochs": _epochs,
     "trainer": _trainer,
     "steps": _steps,
+    "frozen": _frozen,
     "prediction": _prediction,
     "search": _search,
     "memory": _memory,
