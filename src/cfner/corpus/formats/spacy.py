@@ -96,10 +96,11 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
             spans.append(Span(start, end, entity.label_))
         else:
             report.note(BLANK_MENTION, f"{place} (token {entity.start + 1})")
+    text = doc.text  # which spaCy joins anew each time
     return Sentence(
-        words=tuple(doc.text[start:end] for start, end in offsets),
+        words=tuple(text[start:end] for start, end in offsets),
         spans=tuple(spans),
-        text=doc.text,
+        text=text,
         offsets=tuple(offsets),
         source=place,
     )
