@@ -154,6 +154,16 @@ def test_a_run_stopped_before_its_first_pointer_goes_on(
     assert weights_hash(copy) == weights_hash(whole)
 
 
+def test_a_run_killed_after_its_last_step_leaves_nothing_half_done(
+    copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
+) -> None:
+    (copy / "results.json").unlink()
+    (copy / ".results.json.123.partial").write_text("{")
+    (copy / "unfinished-step.safetensors").write_bytes(b"of the step that is saved")
+    run_stream(tiny_stream, config, copy, resume=True)
+    assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in whole.iterdir())
+
+
 def test_a_run_stopped_as_it_began_goes_on_and_is_swept(
     tiny_stream: TaskStream, config: TrainingConfig, tmp_path: Path
 ) -> None:

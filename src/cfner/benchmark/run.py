@@ -135,7 +135,9 @@ def _run_stream(
     result = RunResult(stream, config, tagger.method.variant, matrix, seconds, hashes)
     finished_before = done == len(stream) and folder is not None and (folder.path / RESULTS).is_file()
     if folder is not None and tagger.accelerator.is_main_process and not finished_before:
-        (folder.path / UNFINISHED).unlink(missing_ok=True)  # of a run that was killed after its last step
+        # what a run leaves that is killed after its last step, or while it writes its results
+        (folder.path / UNFINISHED).unlink(missing_ok=True)
+        folder.sweep()
         write_json(folder.path / RESULTS, {"runs": [result.to_json()]})
     return result, tagger
 
