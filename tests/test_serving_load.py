@@ -277,7 +277,7 @@ def test_garbage_gets_400_or_nothing(model: Path) -> None:
 
 
 def test_a_body_that_turns_into_nonsense_gets_400_and_leaves_no_traceback(
-    model: Path, capfd: pytest.CaptureFixture[str]
+    model: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with in_background(model) as url, connect(url) as connection:
         connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
@@ -289,6 +289,20 @@ def test_a_body_that_turns_into_nonsense_gets_400_and_leaves_no_traceback(
     said = capfd.readouterr().err
     assert "Invalid HTTP request" in said
     assert "Traceback" not in said
+    assert not [record for record in caplog.records if record.exc_info]  # asyncio's are not printed here
+
+
+def test_nonsense_after_a_head_request_gets_400_without_a_body(
+    model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with in_background(model) as url, connect(url) as connection:
+        connection.sendall(
+            b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n"
+        )
+        head, _, body = all_of(connection).partition(b"\r\n\r\n")
+    assert b" 400 " in head.split(b"\r\n")[0]
+    assert body == b""
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_work_for_a_client_that_left_is_dropped(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

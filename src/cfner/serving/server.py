@@ -158,6 +158,8 @@ def patient_only(settings: ServeSettings) -> type[H11Protocol]:
                 # the body is nonsense: what the application still says of this request goes nowhere
                 self.cycle.disconnected = True
                 self.cycle.message_event.set()
+                if self.scope["method"] == "HEAD":
+                    msg = ""  # whose answers have no body; h11 refuses to send one
             if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
                 super().send_400_response(msg)
             else:  # an answer has begun, and cannot become another one
