@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 # exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
-.PHONY: install demo test lint bench torture audit clean
+
+.PHONY: install demo test bench torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -13,7 +14,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch comes in its CPU build where that is offered; the usual build for Linux needs gigabytes of CUDA besides
-$(VENV)/.demo-installed: pyproject.toml requirements.lock requirements-torch.lock | $(BIN)/python
+$(VENV)/.demo-installed: pyproject.toml requirements.lock requirements-torch-cpu.lock requirements-torch.lock | $(BIN)/python
 	$(LOCKED) --requirement requirements.lock
 	$(LOCKED) --requirement requirements-torch-cpu.lock || $(LOCKED) --requirement requirements-torch.lock
 	$(PIP) --no-build-isolation --editable .
