@@ -14,6 +14,7 @@ import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from torch import nn
 from typer.testing import CliRunner
 
@@ -278,6 +279,17 @@ def test_escaped_text_is_one_line_without_live_markup(text: str) -> None:
         assert sign not in "<>"
         if sign in "`*_[]|":
             assert shown[number - 1] == "\\"
+
+
+@pytest.mark.parametrize("text", ["1. a", "1234) a", "7.", "12.5 a", "- a", "+ a", "a. 1. b", "1.a"])
+def test_the_beginning_of_a_line_means_nothing(text: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(escaped(text))
+    assert [token.type for token in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+    assert "".join(child.content for child in tokens[1].children or ()) == text
+
+
+def test_numbers_stay_readable_in_the_source() -> None:
+    assert escaped("36.45 ± 0.51") == "36.45 ± 0.51"
 
 
 def test_a_model_without_history_says_so(model: LoadedModel, tmp_path: Path) -> None:

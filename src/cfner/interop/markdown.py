@@ -7,15 +7,14 @@ import re
 from collections.abc import Sequence
 
 # signs of Markdown; what turns into a link by itself; what means something at the beginning of a line
-_MEANING = re.compile(
-    r"[\\`*_\[\]|~#!@$]|:(?=/)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]", re.IGNORECASE
-)
+_MEANING = re.compile(r"[\\`*_\[\]|~#!@$]|:(?=/)|(?<=www)\.|^[-+=]", re.IGNORECASE)
+_NUMBERED = re.compile(r"^(\d{1,9})([.)])(?=\s|$)", re.ASCII)  # an item of a list
 
 
 def escaped(text: str) -> str:
     """One line in which no sign means anything but itself."""
     printable = "".join(sign if sign.isprintable() else " " for sign in text).strip()
-    return _MEANING.sub(r"\\\g<0>", html.escape(printable, quote=False))
+    return _NUMBERED.sub(r"\1\\\2", _MEANING.sub(r"\\\g<0>", html.escape(printable, quote=False)))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
