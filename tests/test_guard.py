@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.metrics import score
@@ -63,6 +64,48 @@ def test_one_lost_mention_proves_nothing() -> None:
     data = [*sentences(1), *(Sentence(("a", "word")) for _ in range(50))]
     report = guard(data, losing(data, "city", 0), losing(data, "city", 1), TYPES)
     assert verdicts(report)["city"] == "too few mentions"
+
+
+@pytest.mark.parametrize(("holding", "others"), [(6, 400), (3, 97), (2, 2), (1, 60)])
+@pytest.mark.parametrize("mentions", [6, 40])
+def test_a_type_that_is_lost_is_forgotten_however_its_mentions_lie(
+    holding: int, others: int, mentions: int
+) -> None:
+    data = [*_crowded(holding, mentions), *(Sentence(("a", "word")) for _ in range(others))]
+    report = guard(data, losing(data, "city", 0), losing(data, "city", 1), TYPES)
+    assert verdicts(report)["city"] == "forgotten"
+    assert next(row for row in report.types if row.type == "city").loss == (100, 100, 100)
+
+
+def _crowded(sentences: int, mentions: int) -> list[Sentence]:
+    """Mentions of cities, spread over so many sentences as evenly as can be."""
+    sizes = [mentions // sentences + (i < mentions % sentences) for i in range(sentences)]
+    return [Sentence(("oslo",) * n, tuple(Span(i, i + 1, "city") for i in range(n))) for n in sizes]
+
+
+def test_a_type_that_is_suddenly_seen_everywhere_is_forgotten() -> None:
+    data = [*_crowded(2, 12), *(Sentence(("a", "word")) for _ in range(60))]
+    everywhere = [tuple(Span(i, i + 1, "city") for i in range(len(s))) for s in data]
+    assert verdicts(guard(data, losing(data, "city", 0), everywhere, TYPES))["city"] == "forgotten"
+
+
+def test_a_few_lost_mentions_of_one_sentence_prove_nothing() -> None:
+    data = [*_crowded(1, 12), *(Sentence(("a", "word")) for _ in range(60))]
+    after = [s.spans[3:] for s in data]
+    assert verdicts(guard(data, losing(data, "city", 0), after, TYPES))["city"] == "too few sentences"
+
+
+def test_other_ends_are_one_error_each() -> None:
+    data = _crowded(1, 5)
+    after = [tuple(Span(s.start, s.end + 1, s.type) for s in one.spans[:3]) + one.spans[3:] for one in data]
+    errors = module._errors([s.spans for s in data], after)
+    assert len(errors["city"]) == 3
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_sign_test_is_the_exact_one(new: int, mended: int) -> None:
+    exact = binomtest(new, new + mended).pvalue if new + mended else 1.0
+    assert module._sign_test(new, mended) == pytest.approx(exact, rel=1e-6)
 
 
 def test_a_small_loss_on_little_data_is_unclear() -> None:

@@ -2,7 +2,8 @@
 
 With labelled sentences of old types: F1 before and after, per type, with intervals from a paired bootstrap
 over sentences (both models are scored on the same resampled sentences, so that what is common to both
-cancels). Without: only how far the two models agree, which is not F1 and is never called so.
+cancels), and a sign test of the errors, since resampling a handful of sentences shows no doubt at all.
+Without: only how far the two models agree, which is not F1 and is never called so.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import numpy.typing as npt
 
 from cfner.corpus.sentence import Sentence, Span
 
-Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions"]
+Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions", "too few sentences"]
 Tagger = Callable[[Sequence[Sentence]], Sequence[Collection[Span]]]
 Counts = npt.NDArray[np.float64]
 
 RESAMPLES = 2000
 FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
+FEWEST_SENTENCES = 4  # that hold the type; mentions of one sentence are lost and found together
+_CHANCE = 0.05  # a loss is certain if errors this lopsided would come by chance less often
 _CELLS = 20_000_000  # sentences x resamples held at a time
 
 
@@ -94,13 +97,17 @@ def guard(
     gold = [sentence.spans for sentence in sentences]
     counts = np.stack([_counts(gold, spans, old_types) for spans in (before, after)], axis=1)
     mentions = counts[:, 0, :, 1].sum(0)
+    holding = (counts[:, 0, :, 1] > 0).sum(0)
     measured = _f1(counts.sum(0))
     drawn = _bootstrap(counts, seed)
+    wrong_before, wrong_after = (_errors(gold, spans) for spans in (before, after))
     reports = []
     for index, type_ in enumerate(old_types):
         if not mentions[index]:
             continue
         loss = _interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
+        was, is_ = wrong_before.get(type_, set()), wrong_after.get(type_, set())
+        certain = loss.low > max_forgetting and _sign_test(len(is_ - was), len(was - is_)) < _CHANCE
         reports.append(
             TypeReport(
                 type_,
@@ -108,7 +115,9 @@ def guard(
                 _interval(measured[0, index], drawn[:, 0, index]),
                 _interval(measured[1, index], drawn[:, 1, index]),
                 loss,
-                _verdict(loss, int(mentions[index]), max_forgetting, type_ in accepted),
+                ("accepted" if type_ in accepted else "forgotten")
+                if certain
+                else _uncertain(loss, int(mentions[index]), int(holding[index]), max_forgetting),
             )
         )
     absent = tuple(t for t, count in zip(old_types, mentions, strict=True) if not count)
@@ -116,11 +125,12 @@ def guard(
     return GuardReport(tuple(reports), len(sentences), max_forgetting, absent, unknown)
 
 
-def _verdict(loss: Interval, mentions: int, limit: float, accepted: bool) -> Verdict:
-    if loss.low > limit:
-        return "accepted" if accepted else "forgotten"
+def _uncertain(loss: Interval, mentions: int, sentences: int, limit: float) -> Verdict:
+    """What to say of a type of which no loss is certain."""
     if mentions < FEWEST_MENTIONS:
         return "too few mentions"
+    if sentences < FEWEST_SENTENCES:
+        return "too few sentences"
     return "kept" if loss.high <= limit else "unclear"
 
 
@@ -139,6 +149,36 @@ def _counts(
     return counts
 
 
+def _errors(
+    gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]
+) -> dict[str, set[tuple[int, Span]]]:
+    """Errors by type: mentions that were missed, and predictions where no mention of the type is near.
+
+    A mention that was found with another end is one error, not two.
+    """
+    errors: dict[str, set[tuple[int, Span]]] = {}
+    for row, (right, found) in enumerate(zip(gold, predicted, strict=True)):
+        missed = set(right) - set(found)
+        stray = {span for span in set(found) - set(right) if not _touches(span, right)}
+        for span in missed | stray:
+            errors.setdefault(span.type, set()).add((row, span))
+    return errors
+
+
+def _touches(span: Span, others: Collection[Span]) -> bool:
+    return any(o.type == span.type and o.start < span.end and span.start < o.end for o in others)
+
+
+def _sign_test(new: int, mended: int) -> float:
+    """How often chance alone divides so many errors so unevenly: exact, two-sided."""
+    if not new + mended:
+        return 1.0
+    steps = np.arange(1, min(new, mended) + 1)
+    logs = np.cumsum(np.log(new + mended - steps + 1) - np.log(steps))  # of the binomial coefficients
+    logs = np.concatenate([[0.0], logs]) - (new + mended) * np.log(2)
+    return min(1.0, 2 * float(np.exp(logs).sum()))
+
+
 def _f1(counts: Counts) -> Counts:
     """[..., 3] -> [...] in percent; 0 where there is nothing to find and nothing was predicted."""
     whole = counts[..., 1] + counts[..., 2]
@@ -146,7 +186,10 @@ def _f1(counts: Counts) -> Counts:
 
 
 def _bootstrap(counts: Counts, seed: int) -> Counts:
-    """[R, 2, T] F1 of both models on the same resampled sentences."""
+    """[R, 2, T] F1 of both models on the same resampled sentences; nan where a draw has no mention.
+
+    Such a draw says nothing of the type. Counted as no loss, a few of them would hide any.
+    """
     random = np.random.default_rng(seed)
     size = len(counts)
     flat = counts.reshape(size, -1)
@@ -155,10 +198,11 @@ def _bootstrap(counts: Counts, seed: int) -> Counts:
     for start in range(0, RESAMPLES, at_a_time):
         rows = min(at_a_time, RESAMPLES - start)
         times = random.multinomial(size, np.full(size, 1 / size), size=rows).astype(np.float64)
-        parts.append(_f1((times @ flat).reshape(rows, *counts.shape[1:])))
+        found = (times @ flat).reshape(rows, *counts.shape[1:])
+        parts.append(np.where(found[..., 1] > 0, _f1(found), np.nan))
     return np.concatenate(parts)
 
 
 def _interval(value: float, drawn: npt.NDArray[np.float64]) -> Interval:
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = np.nanpercentile(drawn, [2.5, 97.5])
     return Interval(float(value), float(low), float(high))
