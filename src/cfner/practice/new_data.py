@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.sentence import Sentence, Span
-from cfner.errors import CorpusError
+from cfner.errors import ConfigError, CorpusError
 from cfner.interop.text_stream import read_sentences as read_text
 
 _FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
@@ -42,6 +43,11 @@ class NewData:
             raise CorpusError(
                 "There are no training sentences.", where=corpus.name, remedy="Give a train file."
             )
+        if not 0 <= dev_share < 1:
+            raise ConfigError(
+                f"A share of {dev_share} cannot be held out.",
+                remedy="Give --dev-share a number from 0 (nothing) up to, but less than, 1.",
+            )
         train, dev = corpus.train, corpus.dev
         if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
             train, dev = _held_out(train, dev_share)
@@ -57,9 +63,19 @@ class NewData:
 
 
 def _held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
-    """(train, dev): so many sentences, chosen by their words' hashes; equal sentences stay together."""
-    wanted = set(sorted({s.key for s in train})[: max(1, round(share * len(train)))])
-    return tuple(s for s in train if s.key not in wanted), tuple(s for s in train if s.key in wanted)
+    """(train, dev): the share of all sentences or a little less, chosen by their words' hashes.
+
+    Equal sentences stay together: copies of what was trained on would judge memory. What is repeated so often
+    that it does not fit into the share is trained on; if nothing fits, nothing is held out.
+    """
+    copies = Counter(s.key for s in train)
+    room = min(max(1, round(share * len(train))), len(train) - 1)
+    chosen: set[str] = set()
+    for key in sorted(copies):
+        if copies[key] <= room:
+            chosen.add(key)
+            room -= copies[key]
+    return tuple(s for s in train if s.key not in chosen), tuple(s for s in train if s.key in chosen)
 
 
 def labelled_sentences(path: str | Path, types: Collection[str]) -> tuple[Sentence, ...]:
