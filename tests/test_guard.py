@@ -95,11 +95,26 @@ def test_a_few_lost_mentions_of_one_sentence_prove_nothing() -> None:
     assert verdicts(guard(data, losing(data, "city", 0), after, TYPES))["city"] == "too few sentences"
 
 
-def test_other_ends_are_one_error_each() -> None:
+def test_a_type_that_was_also_seen_where_it_is_not_can_still_be_lost() -> None:
+    """As many wrong predictions are mended as mentions are lost: no more errors than before, and no use."""
+    data = [*_crowded(10, 10), *(Sentence(("a", "word")) for _ in range(10))]
+    before = [s.spans or (Span(0, 1, "city"),) for s in data]
+    report = guard(data, before, [()] * len(data), TYPES)
+    assert verdicts(report)["city"] == "forgotten"
+
+
+def test_losses_of_both_kinds_count_together() -> None:
+    data = [*_crowded(20, 20), *(Sentence(("a", "word")) for _ in range(20))]
+    after = [*([()] * 4), *([s.spans for s in data[4:20]]), *([(Span(0, 1, "city"),)] * 4), *([()] * 16)]
+    report = guard(data, losing(data, "city", 0), after, TYPES)
+    assert verdicts(report)["city"] == "forgotten"
+
+
+def test_another_end_is_one_error() -> None:
     data = _crowded(1, 5)
     after = [tuple(Span(s.start, s.end + 1, s.type) for s in one.spans[:3]) + one.spans[3:] for one in data]
-    errors = module._errors([s.spans for s in data], after)
-    assert len(errors["city"]) == 3
+    errors = module._errors([s.spans for s in data], after)["city"]
+    assert (len(errors.missed), len(errors.stray)) == (3, 0)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))

@@ -8,8 +8,9 @@ Without: only how far the two models agree, which is not F1 and is never called 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -100,14 +101,13 @@ def guard(
     holding = (counts[:, 0, :, 1] > 0).sum(0)
     measured = _f1(counts.sum(0))
     drawn = _bootstrap(counts, seed)
-    wrong_before, wrong_after = (_errors(gold, spans) for spans in (before, after))
+    errors = [_errors(gold, spans) for spans in (before, after)]
     reports = []
     for index, type_ in enumerate(old_types):
         if not mentions[index]:
             continue
         loss = _interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
-        was, is_ = wrong_before.get(type_, set()), wrong_after.get(type_, set())
-        certain = loss.low > max_forgetting and _sign_test(len(is_ - was), len(was - is_)) < _CHANCE
+        certain = loss.low > max_forgetting and _surely_worse(*(e.get(type_, _Errors()) for e in errors))
         reports.append(
             TypeReport(
                 type_,
@@ -149,20 +149,32 @@ def _counts(
     return counts
 
 
-def _errors(
-    gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]
-) -> dict[str, set[tuple[int, Span]]]:
-    """Errors by type: mentions that were missed, and predictions where no mention of the type is near.
+@dataclass
+class _Errors:
+    """Of one type: (sentence, span) that were missed, and that were predicted where no mention is near."""
 
-    A mention that was found with another end is one error, not two.
-    """
-    errors: dict[str, set[tuple[int, Span]]] = {}
+    missed: set[tuple[int, Span]] = field(default_factory=set)
+    stray: set[tuple[int, Span]] = field(default_factory=set)
+
+
+def _errors(gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]) -> dict[str, _Errors]:
+    """By type. A mention that was found with another end is missed, and not a stray prediction besides."""
+    errors: dict[str, _Errors] = defaultdict(_Errors)
     for row, (right, found) in enumerate(zip(gold, predicted, strict=True)):
-        missed = set(right) - set(found)
-        stray = {span for span in set(found) - set(right) if not _touches(span, right)}
-        for span in missed | stray:
-            errors.setdefault(span.type, set()).add((row, span))
+        for span in set(right) - set(found):
+            errors[span.type].missed.add((row, span))
+        for span in set(found) - set(right):
+            if not _touches(span, right):
+                errors[span.type].stray.add((row, span))
     return errors
+
+
+def _surely_worse(before: _Errors, after: _Errors) -> bool:
+    """Whether more errors are new than mended, by more than chance: among the missed, the strays or both."""
+    missed = len(after.missed - before.missed), len(before.missed - after.missed)
+    stray = len(after.stray - before.stray), len(before.stray - after.stray)
+    both = missed[0] + stray[0], missed[1] + stray[1]
+    return any(new > mended and _sign_test(new, mended) < _CHANCE for new, mended in (missed, stray, both))
 
 
 def _touches(span: Span, others: Collection[Span]) -> bool:
