@@ -15,7 +15,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.practice.history import history, rollback, verify
+from cfner.practice.history import history, rename, rollback, verify
 from cfner.practice.learn import learn
 from cfner.tagger import ContinualTagger
 from strangers import ORDERS, make_checkpoint
@@ -251,8 +251,6 @@ def test_types_that_no_data_mentions_have_no_score(
 def test_a_model_that_changed_meanwhile_does_not_lose_the_step(
     one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cfner.practice.history import rename
-
     class Renames(Interrupts):
         def end(self) -> None:
             rename(one_step, "city", "place")
@@ -273,14 +271,56 @@ def test_the_folder_one_is_in_is_a_model_too(
 def test_what_another_learn_left_is_not_removed(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    from cfner.practice.history import rename
-
     with pytest.raises(KeyboardInterrupt):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
     rename(one_step, "city", "place")
     with pytest.raises(ModelError, match="left this folder"):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
     assert (tmp_path / "m2.unfinished").is_dir()
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("file", ["thesis.txt", "notes/thesis.txt", "steps/thesis.txt", ".git/config"])
+def test_a_folder_of_the_users_that_is_in_the_way_is_left_alone(
+    file: str, in_place: bool, one_step: Path, files: dict[str, str]
+) -> None:
+    target = one_step if in_place else one_step.with_name("m2")
+    mine = target.with_name(f"{target.name}.unfinished") / file
+    mine.parent.mkdir(parents=True)
+    mine.write_text("years of work")
+    with pytest.raises(ModelError, match="holds something else"):
+        learn(one_step, files["new"], out=None if in_place else target, in_place=in_place, settings=FAST)
+    assert mine.read_text() == "years of work"
+    assert len(history(one_step)) == 1
+
+
+def test_a_model_that_is_in_the_way_of_learning_in_place_is_left_alone(
+    one_step: Path, two_steps: Path, files: dict[str, str]
+) -> None:
+    other = one_step.with_name("model.unfinished")
+    shutil.copytree(two_steps, other)
+    rename(other, "city", "place")
+    shutil.rmtree(other / "steps/0001")
+    shutil.rmtree(other / "steps/0002")
+    with pytest.raises(ModelError, match="left this folder"):
+        learn(one_step, files["new"], in_place=True, settings=FAST)
+    assert (other / "steps/0003/seal.json").is_file()
+
+
+def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
+    one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr("cfner.practice.workplace.shutil.rmtree", die)
+    with pytest.raises(Killed):
+        learn(one_step, files["new"], in_place=True, settings=FAST)
+    monkeypatch.undo()
+    with pytest.raises(ModelError, match=r"learned already: .* step 2"):
+        learn(one_step, files["new"], in_place=True, types=NEW, settings=FAST)
+    assert len(history(one_step)) == 2
+    assert not one_step.with_name("model.unfinished").exists()
 
 
 @pytest.mark.parametrize("method", ["lucir", "podnet", "lucir+cf"])

@@ -15,10 +15,14 @@ import torch
 
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.models import is_model_folder
-from cfner.model.durable import flush, flush_tree, writing
-from cfner.model.store import ModelFolder
+from cfner.model.durable import PARTIAL, flush, flush_tree, is_partial, write_whole, writing
+from cfner.model.lock import FILE as LOCK
+from cfner.model.store import CURRENT, ModelFolder, refuse_unusual
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
+
+_SAVING = "saving"  # holds the parent of a step that is being added in place
+_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _SAVING}
 
 
 class Workplace:
@@ -56,9 +60,11 @@ class Workplace:
 
         A checkpoint becomes the first step. What an interrupted ``learn`` left there is used again.
         """
-        if self.out is None:
-            return tagger
         here = ModelFolder(self.unfinished)
+        self._refuse_strange(here)
+        if self.out is None:
+            self._refuse_done(tagger)
+            return tagger
         if not here.exists() and here.steps_path.is_dir():
             shutil.rmtree(here.steps_path)  # stopped before even the steps so far were there
         if is_model_folder(self.model):
@@ -78,6 +84,38 @@ class Workplace:
         tagger.save(here.path)
         return tagger
 
+    def _refuse_strange(self, here: ModelFolder) -> None:
+        """What is in the way of an unfinished step is going to be removed: it must be of our own making."""
+        refuse_unusual(here.path, a_folder=True)
+        refuse_unusual(here.steps_path, a_folder=True)
+        inside = list(here.steps_path.iterdir()) if here.steps_path.is_dir() else []
+        strange = [item for item in here.path.iterdir() if item.name not in _OURS and not is_partial(item)]
+        strange += [item for item in inside if not (item.name.isdecimal() or item.name.startswith(PARTIAL))]
+        if strange:
+            raise ModelError(
+                "The folder is needed for the unfinished step, but holds something else.",
+                where=str(min(strange)),
+                remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
+            )
+        if self.out is None and is_model_folder(self.model):
+            ours = {ModelFolder(self.model).step(name).hash for name in ModelFolder(self.model).names()}
+            for step in map(here.step, here.names()):  # of a refused step that was about to be put aside
+                if step.hash not in ours and step.read_json("step.json")["parent"] not in ours:
+                    raise self._left_by_another()
+
+    def _refuse_done(self, tagger: ContinualTagger) -> None:
+        """Stopped when the step was saved, and this folder not yet removed: it would be learned twice."""
+        saving = self.unfinished / _SAVING
+        if not saving.is_file() or saving.read_text(encoding="ascii") != tagger.parent:
+            return
+        number = ModelFolder(self.model).current_name()
+        shutil.rmtree(self.unfinished)
+        raise ModelError(
+            f"This was learned already: an earlier call was stopped after it had saved step {int(number)}.",
+            where=str(self.model),
+            remedy="Nothing is left to do. The same call once more learns from this data again.",
+        )
+
     def _take_back(self, here: ModelFolder, source: ModelFolder) -> None:
         """Stopped when the step was saved but not yet in its place: nobody was told, so learn it anew."""
         known = {source.step(name).hash: name for name in source.names()}
@@ -96,6 +134,7 @@ class Workplace:
         """Save the learned step and put the model in its place."""
         if self.out is not None:
             return self._move(tagger, extras, self.out)
+        write_whole(self.unfinished / _SAVING, tagger.parent or "")
         try:
             tagger.save(self.model, extras)
         except ModelError as error:  # somebody changed the model meanwhile: what was learned is not lost
@@ -112,6 +151,7 @@ class Workplace:
         """Keep the refused model aside, whole, so that it can be looked at."""
         if self.out is None:
             aside = ModelFolder(self.unfinished)
+            (aside.path / _SAVING).unlink(missing_ok=True)
             shutil.rmtree(aside.steps_path, ignore_errors=True)
             _copy_steps(ModelFolder(self.model), aside, tagger.parent)
         return self._move(tagger, extras, self.aside)
