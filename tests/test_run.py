@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from cfner.benchmark.demo import run_demo
 from cfner.benchmark.run import run_stream
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.model.store import ModelFolder
+from cfner.model.store import ModelFolder, write_json
+from cfner.practice.history import rename, rollback
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent
@@ -140,6 +142,7 @@ def test_a_run_stopped_between_a_step_and_its_pointer_goes_on(
     copy: Path, whole: Path, tiny_stream: TaskStream, config: TrainingConfig
 ) -> None:
     ModelFolder(copy).point_to(1)
+    (copy / "results.json").unlink()
     run_stream(tiny_stream, config, copy, resume=True)
     assert ModelFolder(copy).current_name() == "0002"
     assert weights_hash(copy) == weights_hash(whole)
@@ -225,6 +228,27 @@ def test_settings_that_do_not_change_the_outcome_may_differ(
     run_stream(tiny_stream, config.model_copy(update={"eval_batch_size": 7}), copy, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda run: rename(run, "animal", "beast"), r"'rename animal -> beast'\) is not of this run"),
+        (lambda run: rollback(run, 1), "taken back to step 1"),
+    ],
+)
+def test_a_run_whose_model_was_changed_is_not_gone_on_with(
+    change: Callable[[Path], Any],
+    told: str,
+    copy: Path,
+    tiny_stream: TaskStream,
+    config: TrainingConfig,
+) -> None:
+    change(copy)
+    before = ModelFolder(copy).step().hash
+    with pytest.raises(ModelError, match=told):
+        run_stream(tiny_stream, config, copy, resume=True)
+    assert ModelFolder(copy).step().hash == before
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"hashes": 3}'])
 def test_a_damaged_record_of_a_run_is_an_error_of_ours(
     content: str, copy: Path, tiny_stream: TaskStream, config: TrainingConfig
@@ -253,6 +277,25 @@ def test_the_demo_leaves_other_peoples_folders_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("")
     with pytest.raises(ModelError, match="not written by the demo"):
         run_demo(tmp_path, seed=0, size=100, epochs=1, encoder="minilm", watch=lambda _: Silent())
+
+
+@pytest.mark.parametrize("what", ["a file", "a step", "a name"])
+def test_the_demo_does_not_clear_away_what_somebody_made_of_it(what: str, copy: Path, tmp_path: Path) -> None:
+    demo = tmp_path / "demo"
+    shutil.copytree(copy, demo / "cfner")
+    (demo / "demo.json").write_text("{}")
+    if what == "a file":
+        (demo / "thesis.txt").write_text("")
+    elif what == "a step":
+        ModelFolder(demo / "cfner").add(
+            lambda folder: write_json(folder / "step.json", {"name": "learn zip"})
+        )
+    else:
+        rename(demo / "cfner", "animal", "beast")
+    before = sorted(demo.rglob("*"))
+    with pytest.raises(ModelError, match="not written by the demo"):
+        run_demo(demo, seed=0, size=100, epochs=1, encoder="minilm", watch=lambda _: Silent())
+    assert sorted(demo.rglob("*")) == before
 
 
 def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +216,7 @@ def _open(
                 remedy=f"Resume with the same {meaning} (they are in {RUN}), or choose another folder.",
             )
     names = folder.names()
+    _refuse_changed(folder, names, stream)
     matrix = StepMatrix()
     for name in names:
         matrix = matrix.with_step(Scores.from_json(folder.step(name).read_json("scores.json")))
@@ -221,13 +224,35 @@ def _open(
         return None, matrix
     progress.note(f"resuming after step {len(names)} of {len(stream)}")
     if not folder.exists() or folder.current_name() != names[-1]:
-        folder.point_to(names[-1])  # stopped between the step's rename and the pointer's
+        # stopped between the step's rename and the pointer's
+        progress.note(f"step {len(names)} was saved but not current; it is now")
+        folder.point_to(names[-1])
     tagger = ContinualTagger.load(folder.path, **config.model_dump())
     if tagger.record is not None:
         warning = other_threads(tagger.record.facts.get("versions", {}).get("threads"))
         if warning is not None:
             progress.note(warning)
     return tagger, matrix
+
+
+def _refuse_changed(folder: ModelFolder, names: Sequence[str], stream: TaskStream) -> None:
+    """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
+    for name, step in zip_longest(names, stream.steps[: len(names)]):
+        facts = folder.step(name).read_json("step.json")
+        if step is None or facts["kind"] != "learn" or set(facts["types"]) != set(step.types):
+            raise ModelError(
+                f"Step {int(name)} ('{facts['name']}') is not of this run: the model was changed since.",
+                where=str(folder.path),
+                remedy="Run the stream anew with another --out.",
+            )
+    # a run that was killed may point to the last step but one; one that has ended does not
+    pointed = names[-1:] if (folder.path / RESULTS).is_file() else names[-2:]
+    if folder.exists() and folder.current_name() not in pointed:
+        raise ModelError(
+            f"The model was taken back to step {int(folder.current_name())} of {len(names)}.",
+            where=str(folder.path),
+            remedy=f"To go on, first undo that: cfner rollback {folder.path} {int(names[-1])}.",
+        )
 
 
 def _saved_hashes(record: Path) -> dict[str, str]:
