@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.synthetic import generate
 from cfner.errors import ModelError
 from cfner.model.prediction import Prediction
+from cfner.model.store import ModelFolder
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
@@ -23,6 +24,7 @@ from cfner.training.progress import Progress
 
 METHODS = ("finetune", "cfner")
 _MARK = "demo.json"  # names a folder as one that the demo may write anew
+_RESULTS, _PICTURE = "results.json", "f1_by_step.svg"
 
 
 @dataclass(frozen=True)
@@ -43,17 +45,14 @@ def run_demo(
     results: dict[str, RunResult] = {}
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
-        # the paper's weight and the encoder's own dropout: README's table and picture were made so
-        config = TrainingConfig(
-            encoder=encoder, method=method, seed=seed, epochs=epochs, dropout=None, as_published=True
-        )
+        config = TrainingConfig(encoder=encoder, method=method, seed=seed, epochs=epochs)
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
-    (out / "results.json").write_text(
+    (out / _RESULTS).write_text(
         json.dumps({"runs": [result.to_json() for result in results.values()]}, indent=1) + "\n"
     )
     title = "F1 by step and type: a row that fades is a type being forgotten"
     picture = heat_maps({name: result.matrix for name, result in results.items()}, title)
-    (out / "f1_by_step.svg").write_text(picture, encoding="utf-8")
+    (out / _PICTURE).write_text(picture, encoding="utf-8")
     sentence = _telling_sentence(stream)
     predictions = {name: tagger.predict(sentence) for name, tagger in taggers.items()}
     return DemoResult(stream, results, sentence, predictions)
@@ -78,12 +77,27 @@ def _telling_sentence(stream: TaskStream) -> Sentence:
 def _clear(out: Path) -> None:
     """Make room for a new demo; anything that is not an earlier demo's stays untouched."""
     if out.is_dir() and any(out.iterdir()):
-        if not (out / _MARK).is_file():
+        strange = sorted(_not_ours(out))
+        if strange:
             raise ModelError(
-                "The folder is not empty and was not written by the demo.",
-                where=str(out),
-                remedy="Choose another folder with --out.",
+                "The folder holds something that was not written by the demo.",
+                where=str(strange[0]),
+                remedy="Choose another folder with --out, or move this away.",
             )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)
     (out / _MARK).write_text("{}\n")
+
+
+def _not_ours(out: Path) -> Iterator[Path]:
+    """Files beside the demo's, and steps that somebody added to its models."""
+    if not (out / _MARK).is_file():
+        yield out
+    for item in out.iterdir():
+        if item.name not in {_MARK, _RESULTS, _PICTURE, *METHODS}:
+            yield item
+    for method in METHODS:
+        folder = ModelFolder(out / method)
+        for step in map(folder.step, folder.names()):
+            if step.read_json("step.json").get("name") != f"step {int(step.name)}":
+                yield step.folder
