@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from cfner.batches.loader import inference_batches
 from cfner.corpus.corpus import Corpus
@@ -102,6 +103,159 @@ def test_pickled_weights_are_not_opened(tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ModelError, match="safetensors"):
         open_model(folder)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "../elsewhere.safetensors", "a\\b.safetensors", 7])
+def test_an_index_leads_neither_to_pickles_nor_out_of_the_folder(name: Any, tmp_path: Path) -> None:
+    """The weights are there, and good: they are only not where weights may be."""
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    weights = load_file(folder / "model.safetensors")
+    if name == "pytorch_model.bin":
+        torch.save(weights, folder / name)
+    else:
+        save_file(weights, folder / str(name), metadata={"format": "pt"})
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(weights, name)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelError, match="The index names") as caught:
+        open_model(folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_weights_in_several_files_are_read(tmp_path: Path) -> None:
+    from transformers import AutoModelForTokenClassification
+
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    whole = open_model(folder).network.state_dict()
+    stock = AutoModelForTokenClassification.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    stock.save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    parts = open_model(folder).network.state_dict()
+    assert all(torch.equal(parts[name], whole[name]) for name in whole)
+
+
+def test_a_folder_of_links_is_read_as_the_hubs_cache_is_made(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "blobs", "bert", ORDERS["BIO"])
+    (tmp_path / "snapshot").mkdir()
+    for file in folder.iterdir():
+        (tmp_path / "snapshot" / file.name).symlink_to(file)
+    assert open_model(tmp_path / "snapshot").labels.labels == tuple(ORDERS["BIO"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"), [("eager", "eager"), ("sdpa", "sdpa"), ("flash_attention_2", "sdpa"), (None, "sdpa")]
+)
+def test_attention_that_this_machine_has_not_is_not_asked_for(
+    asked: str | None, used: str, tmp_path: Path
+) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    _change(folder / "config.json", attn_implementation=asked)
+    config: Any = open_model(folder).network.body.config
+    assert config._attn_implementation == used
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_a_kernel_from_the_hub_is_refused(key: str, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    _change(folder / "config.json", **{key: "someone/kernel"})
+    with pytest.raises(ModelError, match=r"config\.json: .*'someone/kernel', which is code from elsewhere"):
+        open_model(folder)
+
+
+def test_quantized_weights_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    _change(
+        folder / "config.json", quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True}
+    )
+    with pytest.raises(ModelError, match=r"'quantization_config'.*plain float weights"):
+        open_model(folder)
+
+
+def test_an_adapter_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "someone/else"}')
+    with pytest.raises(ModelError, match=r"holds an adapter.*Merge it"):
+        open_model(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused_by_name(value: float, tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    weights = load_file(folder / "model.safetensors")
+    bias = weights.pop("classifier.bias")
+    save_file(
+        {**weights, "classifier.bias": torch.full_like(bias, value)},
+        folder / "model.safetensors.new",
+        metadata={"format": "pt"},
+    )
+    (folder / "model.safetensors.new").replace(folder / "model.safetensors")
+    with pytest.raises(ModelError, match=r"'classifier\.bias' is not finite") as caught:
+        open_model(folder)
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"hidden_size": 64}, "is 32 in the file and 64 in its architecture"),
+        ({"hidden_size": "x"}, "expected int, got str"),
+        ({"hidden_act": "unheard-of"}, "KeyError: 'unheard-of'"),
+        ({"model_type": [1]}, "unhashable"),
+        ({"id2label": {"0": "O", "7": "B-city"}}, "'classifier.bias' is 5 in the file and 2"),
+        ({"id2label": dict(zip("01237", ORDERS["BIO"], strict=True))}, "without holes"),
+        ({"num_hidden_layers": 10**6}, "'num_hidden_layers' cannot be 1000000"),
+        ({"vocab_size": 2 * 10**9}, "its architecture has 64,0"),
+        ({"text_config": {"num_labels": 10**9}}, "'num_labels' cannot be 1000000000"),
+    ],
+)
+def test_settings_that_do_not_fit_the_weights_are_one_error(
+    changes: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    _change(folder / "config.json", **changes)
+    _refused(folder, reason)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("config.json", "[" * 100_000, "recursion"),
+        ("config.json", "[1]", "holds no settings"),
+        ("tokenizer.json", '{"x": 1}', "KeyError: 'added_tokens'"),
+        ("tokenizer_config.json", "[1]", "holds no settings"),
+        ("tokenizer_config.json", '{"model_max_length": "x"}', "not supported"),
+        ("tokenizer_config.json", '{"model_max_length": 0}', "reads 0 subwords"),
+        ("model.safetensors", "no weights", "header"),
+        ("model.safetensors", None, "header"),
+    ],
+)
+def test_a_damaged_file_is_one_error(file: str, content: str | None, reason: str, tmp_path: Path) -> None:
+    path = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"]) / file
+    path.write_bytes(path.read_bytes()[:5000] if content is None else content.encode())
+    _refused(path.parent, reason)
+
+
+def _refused(folder: Path, reason: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        open_model(folder)
+    assert reason in str(caught.value)
+    assert str(folder) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_checkpoint_that_is_written_anew_changes_no_opened_model(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    model = open_model(folder)
+    before = {name: value.clone() for name, value in model.network.state_dict().items()}
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(8000)
+        file.write(bytes(40_000))
+    assert all(torch.equal(value, before[name]) for name, value in model.network.state_dict().items())
+
+
+def _change(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def test_agreement_with_the_old_model_is_part_of_the_choice_of_epoch(

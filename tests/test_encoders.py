@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError
@@ -92,6 +94,49 @@ def test_a_pickled_checkpoint_in_a_folder_is_not_read(tiny_encoder: Path, tmp_pa
     shutil.copytree(tiny_encoder, folder)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(EncoderError):
+        load_encoder(str(folder))
+
+
+def test_an_index_does_not_lead_to_a_pickled_encoder(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "pytorch_model.bin")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(EncoderError, match=r"The index names 'pytorch_model\.bin'"):
+        load_encoder(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"num_hidden_layers": 10**6}, "'num_hidden_layers' cannot be 1000000"),
+        ({"attn_implementation": "someone/kernel"}, "code from elsewhere"),
+        ({"hidden_act": "unheard-of"}, "KeyError: 'unheard-of'"),
+        ({"hidden_size": 64}, "in its architecture"),
+    ],
+)
+def test_a_hostile_or_damaged_encoder_is_one_error(
+    changes: dict[str, Any], reason: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, **changes}))
+    with pytest.raises(EncoderError) as caught:
+        load_encoder(str(folder))
+    assert reason in str(caught.value) and str(folder) in str(caught.value)
+
+
+def test_an_encoder_whose_weights_are_no_numbers_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "encoder"
+    shutil.copytree(tiny_encoder, folder)
+    weights = {name: value.clone() for name, value in load_file(folder / "model.safetensors").items()}
+    weights["bert.embeddings.LayerNorm.bias"][3] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(EncoderError, match=r"'bert\.embeddings\.LayerNorm\.bias' is not finite"):
         load_encoder(str(folder))
 
 

@@ -1,4 +1,4 @@
-"""Model folders and corpora as an attacker would make them. Each maker changes a good one in one way.
+"""Model folders and checkpoints as an attacker would make them. Each maker changes a good one in one way.
 
 Seals are made anew afterwards: whoever can change a file can change its hash too.
 """
@@ -212,7 +212,8 @@ def monstrous_architecture(step: Path, draw: random.Random, outside: Path) -> No
 
 
 def broken_json(step: Path, draw: random.Random, outside: Path) -> None:
-    file = draw.choice(["config.json", "labels.json", "step.json", "tokenizer_config.json", "scores.json"])
+    files = ["config.json", "labels.json", "step.json", "tokenizer_config.json", "scores.json"]
+    file = draw.choice([file for file in files if (step / file).exists()])  # a checkpoint has fewer
     contents = [
         b"[" * 200_000,
         b'{"a":' * 100_000,
@@ -229,7 +230,8 @@ def broken_json(step: Path, draw: random.Random, outside: Path) -> None:
 
 def no_file(step: Path, draw: random.Random, outside: Path) -> None:
     """A folder or a pipe where a file should be."""
-    file = draw.choice(["config.json", "labels.json", "step.json", "model.safetensors", "tokenizer.json"])
+    files = ["config.json", "labels.json", "step.json", "model.safetensors", "tokenizer.json"]
+    file = draw.choice([file for file in files if (step / file).exists()])
     (step / file).unlink()
     if draw.random() < 0.5:
         (step / file).mkdir()
@@ -276,6 +278,58 @@ def false_facts(step: Path, draw: random.Random, outside: Path) -> None:
     _edit(step / "step.json", **draw.choice(changes))
 
 
+def indexed_elsewhere(folder: Path, draw: random.Random, outside: Path) -> None:
+    """An index that names pickles, or files out of the folder, for good weights."""
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    name = draw.choice(["pytorch_model.bin", "../outside/model.safetensors", str(outside / "x.safetensors")])
+    if name == "pytorch_model.bin":
+        torch.save(weights, folder / name)
+        file.unlink()
+    else:
+        file.rename(folder / name)
+    index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(weights, name)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def other_weights(folder: Path, draw: random.Random, outside: Path) -> None:
+    changes: list[dict[str, Any]] = [
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
+        {"transformers_weights": "adapter_model.bin"},
+        {"configuration_files": ["config.4.0.0.json"]},
+        {"fusion_config": {"patch_embeddings": True}},
+        {"parts": [{"num_labels": 10**9}]},
+    ]
+    _edit(folder / "config.json", **draw.choice(changes))
+
+
+def false_settings(folder: Path, draw: random.Random, outside: Path) -> None:
+    """Settings of another kind than the library expects."""
+    changes: list[dict[str, Any]] = [
+        {"id2label": {"0": "O", "1": "B-a", "2": "I-a", "3": "B-b", "7": "I-b"}},
+        {"id2label": {"0": "O"}},
+        {"id2label": 3},
+        {"hidden_act": "unheard-of"},
+        {"hidden_size": "x"},
+        {"model_type": [1]},
+        {"model_type": "unheard-of"},
+        {"dtype": "load"},
+    ]
+    _edit(folder / "config.json", **draw.choice(changes))
+
+
+def false_tokenizer(folder: Path, draw: random.Random, outside: Path) -> None:
+    lengths = [{"model_max_length": "x"}, {"model_max_length": -1}, {"model_max_length": 0}]
+    elsewhere = {"fast_tokenizer_files": ["../outside/tokenizer.1.0.json"]}
+    change = draw.choice(["other", *lengths, elsewhere])
+    if isinstance(change, str):
+        (folder / "tokenizer.json").write_text(draw.choice(['{"x": 1}', "[1]", "{}", '{"added_tokens": []}']))
+        return
+    (outside / "tokenizer.1.0.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    _edit(folder / "tokenizer_config.json", **change)
+
+
 MODELS: list[Maker] = [
     pickled_weights,
     pickled_beside,
@@ -300,3 +354,27 @@ MODELS: list[Maker] = [
     false_facts,
 ]
 SEALED_BY_THEMSELVES = {linked_folder, linked_pointer, traversing_pointer, traversing_seal}
+
+# a checkpoint is whatever others save: it may hold links (the hub's cache does) and files that nobody reads
+CHECKPOINTS: list[Maker] = [
+    indexed_elsewhere,
+    other_weights,
+    false_settings,
+    false_tokenizer,
+    pickled_weights,
+    pickled_beside,
+    named_code,
+    code_beside,
+    kernels_from_elsewhere,
+    huge_header,
+    false_header,
+    truncated,
+    wrong_shape,
+    no_number,
+    monstrous_architecture,
+    broken_json,
+    no_file,
+    tokenizer_elsewhere,
+]
+# what is not looked at may be there, and changes nothing: such a checkpoint may be loaded
+NOT_READ = {pickled_beside, named_code, code_beside, wrong_shape, broken_json, tokenizer_elsewhere}

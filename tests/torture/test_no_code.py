@@ -1,4 +1,4 @@
-"""Hostile model folders and corpora: no code of theirs runs, no file elsewhere is opened, one error each."""
+"""Hostile models, checkpoints and corpora: no code of theirs runs, nothing elsewhere is opened, one error."""
 
 from __future__ import annotations
 
@@ -19,12 +19,25 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop.models import open_model
+from cfner.model.encoders import load_encoder
 from cfner.tagger import ContinualTagger
 from counts import tell, times
 from hostile_corpora import CORPORA
-from hostile_folders import MARK, MODELS, SEALED_BY_THEMSELVES, broken_json, false_facts, seal
+from hostile_folders import (
+    CHECKPOINTS,
+    MARK,
+    MODELS,
+    NOT_READ,
+    SEALED_BY_THEMSELVES,
+    broken_json,
+    false_facts,
+    false_settings,
+    seal,
+)
+from strangers import ORDERS, make_checkpoint
 
 FOLDERS = times(400, quick=63, short=len(MODELS))
+STRANGERS = times(360, quick=54, short=len(CHECKPOINTS))
 FILES = times(104, quick=24, short=len(CORPORA))
 SECONDS = 1.0  # of the processor: other work on the machine does not count
 ABOUT_LEARNING = (false_facts, broken_json)  # what only learning on needs: a server does not read it
@@ -87,9 +100,15 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def watch(two_steps: Path, tiny_data: Path) -> Watch:
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_checkpoint(tmp_path_factory.mktemp("stranger") / "model", "bert", ORDERS["BIO"])
+
+
+@pytest.fixture(scope="module")
+def watch(two_steps: Path, checkpoint: Path, tiny_data: Path) -> Watch:
     """What is imported on the first loading is imported before it looks."""
     ContinualTagger.load(two_steps)
+    open_model(checkpoint)
     Corpus.read(tiny_data)
     for extra in ("datasets", "spacy"):
         importlib.import_module(extra)
@@ -137,6 +156,43 @@ def test_a_hostile_model_folder_is_one_error(watch: Watch, two_steps: Path, tmp_
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert grown < 500, f"{grown:.0f} MB more memory"
     tell(f"{FOLDERS} hostile model folders, each an error; slowest {slowest:.2f} s, {grown:.0f} MB at most")
+
+
+def test_a_hostile_checkpoint_is_one_error_or_harmless(
+    watch: Watch, checkpoint: Path, tmp_path: Path
+) -> None:
+    text = "ada saw the heron in oslo"
+    good = ContinualTagger.open(checkpoint).predict(text).spans
+    slowest, memory, loaded = 0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
+    for number in range(STRANGERS):
+        make, draw = CHECKPOINTS[number % len(CHECKPOINTS)], random.Random(number)
+        place = tmp_path / f"{number}"
+        outside = place / "outside"
+        outside.mkdir(parents=True)
+        model = Path(shutil.copytree(checkpoint, place / "model"))
+        make(model, draw, outside)
+        name = f"{make.__name__}, number {number}"
+        ways = [lambda m=model: open_model(m), lambda m=model: load_encoder(str(m))]
+        only_a_tagger = make in NOT_READ | {false_settings}  # an encoder has no labels to be wrong
+        for load in ways[:1] if only_a_tagger else ways:
+            error, seconds = _tried(watch, model, load)
+            assert watch.ran == [] and not (outside / MARK).exists(), f"{name}: ran {watch.ran}"
+            assert watch.opened == [], f"{name}: opened {watch.opened}"
+            assert seconds < SECONDS, f"{name}: {seconds:.1f} s"
+            slowest = max(slowest, seconds)
+            if error is None:
+                loaded += 1
+                assert make in NOT_READ, f"{name}: was loaded"
+                assert ContinualTagger.open(model).predict(text).spans == good, name
+            else:
+                assert str(model) in str(error) and len(str(error).splitlines()) == 1, f"{name}: {error}"
+        shutil.rmtree(place)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
+    assert grown < 500, f"{grown:.0f} MB more memory"
+    tell(
+        f"{STRANGERS} hostile checkpoints, {loaded} with the same answers, each other an error; "
+        f"slowest {slowest:.2f} s, {grown:.0f} MB at most"
+    )
 
 
 def test_a_hostile_corpus_is_one_error(watch: Watch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,7 +27,8 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
         raise ModelError(
             error.what.replace("The encoder", "The model"),
             where=error.where,
-            remedy="Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name.",
+            remedy="Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name; a "
+            "damaged checkpoint must be fetched or saved anew.",
         ) from error
     if missing := sorted(key for key in found.missing if "classifier" in key or "score" in key):
         raise ModelError(
@@ -42,8 +44,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
             where=source,
             remedy="Fetch or save it anew.",
         )
-    config = found.body.config
-    names = [str(config.id2label[number]) for number in range(config.num_labels)]  # type: ignore[union-attr, index, arg-type]
+    names = _label_names(found.body.config, source)
     try:
         labels = LabelSpace.of(names, scheme)
     except StreamError as error:
@@ -60,3 +61,14 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     # a folder by its whole path: a relative one would look like a name on the hub
     origin = str(Path(source).resolve()) if Path(source).is_dir() else source
     return LoadedModel(network, found.tokenizer, labels, limit, origin, None)
+
+
+def _label_names(config: Any, source: str) -> list[str]:
+    """In the order of their numbers, which must be those of the head's rows."""
+    if sorted(config.id2label) != list(range(config.num_labels)):
+        raise ModelError(
+            "The labels (id2label in config.json) are not numbered from 0 without holes.",
+            where=source,
+            remedy="Fetch or save it anew.",
+        )
+    return [str(config.id2label[number]) for number in range(config.num_labels)]

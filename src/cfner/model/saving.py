@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from cfner.errors import ModelError
 from cfner.model.encoders import prepare_tokenizer, strip_classifier, usable_length
@@ -17,6 +15,7 @@ from cfner.model.head import LinearHead, make_head
 from cfner.model.network import Network
 from cfner.model.store import StoredStep, read_json, write_json
 from cfner.model.suspicion import (
+    first_not_finite,
     refuse_depth,
     refuse_other_shapes,
     refuse_requests,
@@ -80,16 +79,6 @@ def _without_requests(path: Path) -> None:
     facts = read_json(path)
     if asked := requests_in(facts):
         write_json(path, {key: value for key, value in facts.items() if key not in asked})
-
-
-def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
-    """The name of a tensor that holds an infinity or something that is no number; None if all is well."""
-    for name, value in weights.items():
-        if not value.is_floating_point() or bool(torch.isfinite(value.sum())):
-            continue  # one sum is quick, and hides neither
-        if not bool(torch.isfinite(value).all()):  # the sum may have overflowed by itself
-            return name
-    return None
 
 
 def read_model(step: StoredStep) -> LoadedModel:

@@ -1,24 +1,26 @@
 """A step folder may come from anybody. What it asks for is looked at before anything is built from it.
 
 Its files may not name code, nor other files; its architecture must be that of its weights, so that a small
-file cannot ask for all of the memory.
+file cannot ask for all of the memory. (Checkpoints of others, which have no seal, are read by ``foreign``.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
-from torch import nn
+from torch import Tensor, nn
 
 from cfner.errors import ModelError
 from cfner.model.store import read_json
 
 _KINDS = frozenset({".json", ".safetensors", ".txt", ".model", ".jinja"})  # of files that a step may have
 _MOST_LABELS = 100_000
+_LARGEST_HEAD = 10_000_000
 # transformers would fetch these, and run what they fetch
 _CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
 _REMEDY = "Do not use this model unless you trust where it is from."
@@ -38,7 +40,7 @@ def refuse_requests(folder: Path) -> None:
             raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
         if asked := requests_in(facts):
             raise ModelError(f"The file asks for '{asked[0]}'.", where=str(path), remedy=_REMEDY)
-        _refuse_number(facts, "num_labels", _MOST_LABELS, path)
+        refuse_labels(facts, path)
 
 
 def requests_in(facts: Mapping[str, Any]) -> list[str]:
@@ -52,10 +54,34 @@ def shapes_in(file: Path) -> Shapes:
         return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
 
 
+def refuse_labels(facts: Mapping[str, Any], where: Path) -> None:
+    """A name is made for each label as soon as the settings are read."""
+    _refuse_number(facts, "num_labels", _MOST_LABELS, where)
+
+
 def refuse_depth(config: Any, shapes: Shapes, where: Path) -> None:
     """More layers than tensors cannot be, and building them would take for ever."""
     facts = {"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}
-    _refuse_number(facts, "num_hidden_layers", len(shapes), where)
+    refuse_layers(facts, "num_hidden_layers", shapes, where)
+
+
+def refuse_layers(facts: Mapping[str, Any], key: str, shapes: Shapes, where: Path) -> None:
+    _refuse_number(facts, key, len(shapes), where)
+
+
+def refuse_size(network: nn.Module, shapes: Shapes, where: Path) -> None:
+    """``network`` was built without memory; what the file lacks may not be far more than what it holds.
+
+    Twice, since tied weights are stored once; and room for the layer on top that an encoder lacks.
+    """
+    stored = sum(math.prod(shape) for shape in shapes.values())
+    built = sum(value.numel() for value in [*network.parameters(), *network.buffers()])
+    if built > 2 * stored + _LARGEST_HEAD:
+        raise ModelError(
+            f"The file holds {stored:,} numbers, and its architecture has {built:,}.",
+            where=str(where),
+            remedy=_REMEDY,
+        )
 
 
 def _refuse_number(facts: Mapping[str, Any], key: str, most: int, path: Path) -> None:
@@ -69,12 +95,19 @@ def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None
     wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     for name in sorted(wanted.keys() | shapes.keys()):
         if wanted.get(name) != shapes.get(name):
-            stored, built = _told(shapes.get(name)), _told(wanted.get(name))
-            raise ModelError(
-                f"The weight '{name}' is {stored} in the file and {built} in its architecture.",
-                where=str(where),
-                remedy="Restore the step from a copy.",
+            raise other_shape(
+                name, shapes.get(name), wanted.get(name), where, "Restore the step from a copy."
             )
+
+
+def other_shape(
+    name: str, stored: tuple[int, ...] | None, built: tuple[int, ...] | None, where: Path, remedy: str
+) -> ModelError:
+    return ModelError(
+        f"The weight '{name}' is {_told(stored)} in the file and {_told(built)} in its architecture.",
+        where=str(where),
+        remedy=remedy,
+    )
 
 
 def _told(shape: tuple[int, ...] | None) -> str:
@@ -84,3 +117,13 @@ def _told(shape: tuple[int, ...] | None) -> str:
 def without_memory() -> torch.device:
     """As a context: what is built in it has shapes and no content."""
     return torch.device("meta")
+
+
+def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
+    """The name of a tensor that holds an infinity or something that is no number; None if all is well."""
+    for name, value in weights.items():
+        if not value.is_floating_point() or bool(torch.isfinite(value.sum())):
+            continue  # one sum is quick, and hides neither
+        if not bool(torch.isfinite(value).all()):  # the sum may have overflowed by itself
+            return name
+    return None

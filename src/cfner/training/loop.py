@@ -21,7 +21,7 @@ from cfner.model.head import CosineHead
 from cfner.model.inference import outputs
 from cfner.model.lower import LowerOutput, TwoParts
 from cfner.model.network import Network, TaggerOutput
-from cfner.model.saving import first_not_finite
+from cfner.model.suspicion import first_not_finite
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import TermInputs

@@ -1,0 +1,160 @@
+"""A checkpoint folder may come from anybody. Its settings and its weights are read here, not by transformers.
+
+transformers would follow a folder to pickled weights, to files elsewhere and to kernels on the hub. It is
+given settings that were looked at, and tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import nn
+
+from cfner.errors import ModelError
+from cfner.model.store import read_json
+from cfner.model.suspicion import (
+    Shapes,
+    other_shape,
+    refuse_depth,
+    refuse_labels,
+    refuse_layers,
+    refuse_size,
+    shapes_in,
+    without_memory,
+)
+
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_ANEW = "Fetch it or save it anew (save_pretrained)."
+# settings that change which weights are read, or how; not one is needed by a model saved as it is
+_OTHER_WEIGHTS = ("quantization_config", "transformers_weights", "fusion_config", "configuration_files")
+_DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_hidden_groups", "inner_group_num")
+_ATTENTION = ("eager", "sdpa")  # what every machine has
+_FAST_ATTENTION = ("flash_attention", "flex_attention")  # the same figures, on machines that have it
+
+
+def load_folder(folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
+    """A token classifier from a folder, and what transformers says of its missing weights."""
+    from transformers import AutoModelForTokenClassification
+
+    _refuse_beside(folder)
+    files = _weight_files(folder)
+    shapes = {name: shape for file in files for name, shape in shapes_in(file).items()}
+    config = _settings(folder, shapes)
+    with without_memory():
+        empty: Any = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
+    refuse_size(empty, shapes, folder)
+    body, info = type(empty).from_pretrained(
+        None,
+        config=empty.config,
+        # copies: the loader maps the file into memory, and somebody may write it anew while the model is used
+        state_dict={name: value.clone() for file in files for name, value in load_file(file).items()},
+        local_files_only=True,
+        ignore_mismatched_sizes=True,  # told below, with the name and both shapes
+        output_loading_info=True,
+    )
+    for name, stored, built in sorted(info["mismatched_keys"]):
+        raise other_shape(name, tuple(stored), tuple(built), folder, _ANEW)
+    body.config.name_or_path = str(folder)
+    return body, info
+
+
+def _refuse_beside(folder: Path) -> None:
+    """What would make another model of it, and what leads the tokenizer out of the folder."""
+    if (folder / "adapter_config.json").exists():
+        raise ModelError(
+            "The folder holds an adapter (adapter_config.json), and adapters are not read.",
+            where=str(folder),
+            remedy="Merge it into its model and save that (merge_and_unload, save_pretrained).",
+        )
+    path = folder / "tokenizer_config.json"
+    if not path.is_file():
+        return
+    for name in _read(path).get("fast_tokenizer_files") or ():
+        if Path(name).name != name:
+            raise ModelError(f"The file names {name!r}, a file elsewhere.", where=str(path), remedy=_ANEW)
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    """The safetensors of the folder: one, or several that an index names."""
+    if (folder / _WEIGHTS).is_file() or not (folder / _INDEX).is_file():
+        return [_plain_file(folder, _WEIGHTS)]
+    parts = _read(folder / _INDEX).get("weight_map")
+    if not isinstance(parts, dict) or not parts:
+        raise ModelError("The index names no weights.", where=str(folder / _INDEX), remedy=_ANEW)
+    names = {name if isinstance(name, str) else repr(name) for name in parts.values()}
+    return [_plain_file(folder, name) for name in sorted(names)]
+
+
+def _plain_file(folder: Path, name: str) -> Path:
+    if not name.endswith(".safetensors") or set(name) & set("/\\\0"):
+        raise ModelError(
+            f"The index names {name!r}. Weights are read from *.safetensors beside it, nothing else.",
+            where=str(folder / _INDEX),
+            remedy=_ANEW,
+        )
+    if not (folder / name).is_file():
+        raise ModelError(f"There is no file {name}.", where=str(folder), remedy=_ANEW)
+    return folder / name
+
+
+def _settings(folder: Path, shapes: Shapes) -> Any:
+    from transformers import AutoConfig
+
+    path = folder / "config.json"
+    for facts in _every_object(_read(path)):
+        for key in _OTHER_WEIGHTS:
+            if facts.get(key) is not None:
+                raise ModelError(
+                    f"The file has a '{key}': only plain weights are read.",
+                    where=str(path),
+                    remedy="Take the checkpoint from before it was quantized or fused, or save its model "
+                    "with plain float weights (save_pretrained).",
+                )
+        # before transformers makes a list with a place for each
+        refuse_labels(facts, path)
+        for key in _DEPTHS:
+            if isinstance(facts.get(key), int):
+                refuse_layers(facts, key, shapes, path)
+    config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    refuse_depth(config, shapes, path)
+    _choose_attention(config, path)
+    return config
+
+
+def _choose_attention(config: Any, path: Path) -> None:
+    """Which code computes the attention is not for the checkpoint to say: it may be a kernel on the hub."""
+    asked = config._attn_implementation
+    if asked is not None and asked not in _ATTENTION and not str(asked).startswith(_FAST_ATTENTION):
+        raise ModelError(
+            f"The file asks for the attention of {asked!r}, which is code from elsewhere.",
+            where=str(path),
+            remedy="Take 'attn_implementation' out of the file if you trust where the checkpoint is from.",
+        )
+    config._attn_implementation = asked if asked in _ATTENTION else None  # of all parts
+    config._experts_implementation = None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Links are followed: the hub's cache is made of them."""
+    try:
+        facts = read_json(path.resolve())
+    except ModelError as error:
+        raise ModelError(error.what, where=str(path), remedy=_ANEW) from error
+    if not isinstance(facts, dict):
+        raise ModelError("The file holds no settings.", where=str(path), remedy=_ANEW)
+    return facts
+
+
+def _every_object(value: Any) -> Iterator[dict[str, Any]]:
+    """The object itself and all inside it: models of several parts have settings in settings."""
+    if isinstance(value, dict):
+        yield value
+    inside: Iterable[Any] = (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    )
+    for part in inside:
+        yield from _every_object(part)
