@@ -318,5 +318,15 @@ def test_in_the_terminal_side_by_side(two_steps: Path) -> None:
 def test_what_is_missing_is_said(two_steps: Path, texts: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no text"):
         run(two_steps)
-    with pytest.raises(ConfigError, match="cannot be written"):
-        run(two_steps, texts, "--html", tmp_path / "none" / "page.html")
+    with pytest.raises(CorpusError, match=r"page\.html: the file cannot be written"):
+        run(two_steps, texts, "--html", texts / "page.html")
+
+
+def test_a_page_replaces_nothing_unless_asked_to(two_steps: Path, texts: Path) -> None:
+    before = texts.read_bytes()
+    with pytest.raises(CorpusError, match=r"the file exists.*--overwrite"):
+        run(two_steps, texts, "--html", texts)
+    assert texts.read_bytes() == before
+    run(two_steps, texts, "--html", texts, "--overwrite")
+    assert texts.read_bytes().startswith(b"<!doctype html>")
+    assert list(texts.parent.iterdir()) == [texts]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cfner.corpus.corpus import Corpus
-from cfner.errors import ConfigError, ModelError, StreamError
+from cfner.errors import ConfigError, CorpusError, ModelError, StreamError
 from cfner.practice.explain_page import page
 from cfner.practice.explanation import Explanation, TokenExplanation
 
@@ -412,5 +412,12 @@ def test_the_command_prints_writes_and_refuses(run: Path, data: Path, tmp_path: 
     assert json.loads(told.output)["sentence"] == 3
     refused = CliRunner().invoke(app, [*call, "--every", "2"])
     assert isinstance(refused.exception, StreamError) and "--every" in str(refused.exception)
-    unwritable = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "no" / "page.html")])
-    assert isinstance(unwritable.exception, ConfigError)
+    unwritable = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html" / "page.html")])
+    assert isinstance(unwritable.exception, CorpusError)
+    (tmp_path / "page.html").write_text("mine")
+    occupied = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html")])
+    assert "the file exists" in str(occupied.exception)
+    assert (tmp_path / "page.html").read_text() == "mine"
+    replaced = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html"), "--overwrite"])
+    assert replaced.exit_code == 0
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")

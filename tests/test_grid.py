@@ -356,3 +356,19 @@ def test_the_command_that_writes_a_method_overwrites_nothing(
     again = CliRunner().invoke(app, ["bench", "add-method", "other", "--out", "from_template.py"])
     assert isinstance(again.exception, ConfigError)
     assert (tmp_path / "from_template.py").read_text() == "mine"
+
+
+def test_a_method_that_cannot_be_written_whole_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from cfner.cli.main import app
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    failed = CliRunner().invoke(app, ["bench", "add-method", "mine", "--out", str(tmp_path / "mine.py")])
+    assert "No space left" in str(failed.exception) and "mine.py" in str(failed.exception)
+    assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ from cfner.benchmark.report.plots import spread
 from cfner.benchmark.report.reading import Counts, read_runs
 from cfner.benchmark.report.significance import compare, difference, draws, resampled
 from cfner.benchmark.report.tsne import tsne
-from cfner.errors import ConfigError
+from cfner.errors import ConfigError, ModelError
 from made_runs import Made, write_runs
 
 TYPES = ("AGE", "CITY", "DATE", "DOCTOR")
@@ -139,15 +139,46 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
-def test_the_same_runs_give_the_same_bytes_and_old_pictures_go(tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
     write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL], seeds=[0, 1])
     first = {path: path.read_bytes() for path in write_report(tmp_path)}
-    (tmp_path / "pictures" / "of-long-ago.svg").write_text("<svg/>")
     second = {path: path.read_bytes() for path in write_report(tmp_path)}
     assert first == second
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {
-        path.name for path in second if path.suffix == ".svg"
+
+
+def test_pictures_of_an_earlier_report_go_and_no_others(tmp_path: Path) -> None:
+    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL], seeds=[0])
+    first, pictures = write_report(tmp_path), tmp_path / "pictures"
+    (pictures / "mine.svg").write_text("<svg/>")
+    (tmp_path / "mine.svg").write_text("<svg/>")
+    with (pictures / ".written").open("a") as listed:
+        listed.write("../mine\n")  # a list that came with somebody's folder leads nowhere else
+    shutil.rmtree(tmp_path / "cells")
+    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [Made(TYPES, 1, 1)], seeds=[0])
+    second = write_report(tmp_path)
+    assert not [path for path in first if path not in second and path.exists()]
+    assert {path.name for path in pictures.glob("*.svg")} == {
+        "mine.svg",
+        *(path.name for path in second if path.suffix == ".svg"),
     }
+    assert (tmp_path / "mine.svg").exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_runs(tmp_path, {"cfner": 0.9}, [SMALL], seeds=[0])
+    before = {path: path.read_bytes() for path in write_report(tmp_path)}
+
+    def full(self: Path, content: str, encoding: str) -> None:
+        self.write_bytes(content.encode(encoding)[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(ModelError, match="No space left"):
+        write_report(tmp_path)
+    assert {path: path.read_bytes() for path in before} == before
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_scores_of_a_draw_are_those_computed_by_hand() -> None:
@@ -346,7 +377,7 @@ def test_hostile_names_stay_text_in_html(hostile: Path) -> None:
 
 
 def test_hostile_names_stay_text_in_pictures(hostile: Path) -> None:
-    pictures = sorted((hostile / "pictures").iterdir())
+    pictures = sorted((hostile / "pictures").glob("*.svg"))
     assert len(pictures) >= 6
     for path in pictures:
         assert re.fullmatch(r"[a-z0-9-]+\.svg", path.name)

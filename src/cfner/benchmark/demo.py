@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from cfner.benchmark.figures import heat_maps
+from cfner.benchmark.files import write_json
 from cfner.benchmark.run import RunResult, run_stream
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.synthetic import generate
 from cfner.errors import ModelError
+from cfner.model.durable import write_whole
 from cfner.model.prediction import Prediction
 from cfner.model.store import ModelFolder
 from cfner.stream.stream import TaskStream
@@ -51,12 +52,10 @@ def run_demo(
             encoder=encoder, method=method, seed=seed, epochs=epochs, parameters=_PARAMETERS.get(method, {})
         )
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
-    (out / _RESULTS).write_text(
-        json.dumps({"runs": [result.to_json() for result in results.values()]}, indent=1) + "\n"
-    )
+    write_json(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
     title = "F1 by step and type: a row that fades is a type being forgotten"
     picture = heat_maps({name: result.matrix for name, result in results.items()}, title)
-    (out / _PICTURE).write_text(picture, encoding="utf-8")
+    write_whole(out / _PICTURE, picture)
     sentence = _telling_sentence(stream)
     predictions = {name: tagger.predict(sentence) for name, tagger in taggers.items()}
     return DemoResult(stream, results, sentence, predictions)

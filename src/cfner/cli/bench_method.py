@@ -15,13 +15,15 @@ def add_method(
     """Write a Python file with a whole method in it, to be changed; it is used with --use, without a fork."""
     from cfner.benchmark.method_template import method_file
     from cfner.cli.show import console, plain
+    from cfner.corpus.writers import whole_file
     from cfner.errors import ConfigError
 
     file = out or Path(f"{name.replace('-', '_').replace('+', '_')}.py")
     text = method_file(name, file)
     if file.exists():
         raise ConfigError("There is such a file.", where=str(file), remedy="Choose another with --out.")
-    file.write_text(text, encoding="utf-8")
+    with whole_file(file, overwrite=False) as written:
+        written.write(text.encode())
     console().print(
         plain(
             f"{file} holds the method '{name}'. Compare it:\n"

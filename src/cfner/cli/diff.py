@@ -44,6 +44,7 @@ def diff(
         typer.Option("--text", "-t", help="A text itself, in place of TEXT; may be repeated."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
     show: Annotated[int, typer.Option(help="Changes of each kind shown in the terminal.")] = 8,
     keep: Annotated[int, typer.Option(help="Changed sentences kept for the page and the JSON.")] = 1000,
     format: Annotated[str | None, typer.Option("--format", help="Format of labelled data.")] = None,
@@ -59,11 +60,14 @@ def diff(
     If the text is labelled, each change is called right or wrong.
     """
     from cfner.cli.show import console, plain, print_json
+    from cfner.corpus.writers import refuse_existing
     from cfner.interop.page import write_page
     from cfner.practice.diff import diff_models
     from cfner.practice.diff_page import page
     from cfner.practice.diff_sources import two_models
 
+    if html is not None:
+        refuse_existing(html, overwrite)  # before the work, and again when the page is there
     names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
     refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)
     found = diff_models(
@@ -76,7 +80,7 @@ def diff(
         batch_size=batch_size,
     )
     if html is not None:
-        write_page(html, page(found))
+        write_page(html, page(found), overwrite=overwrite)
     if json:
         print_json(found.to_json())
         return

@@ -33,6 +33,7 @@ def explain(
     ] = None,
     top: Annotated[int, typer.Option(help="Labels shown of each distribution.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
     every: Annotated[int, typer.Option(help="The --every of the training.")] = 1,
     format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
@@ -41,14 +42,17 @@ def explain(
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
     from cfner.cli.show import console, plain, print_json
     from cfner.corpus.corpus import Corpus
+    from cfner.corpus.writers import refuse_existing
     from cfner.interop.page import write_page
     from cfner.practice.explain import explain_run
     from cfner.practice.explain_page import page
 
+    if html is not None:
+        refuse_existing(html, overwrite)  # before the work, and again when the page is there
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
     found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top)
     if html is not None:
-        write_page(html, page(found))
+        write_page(html, page(found), overwrite=overwrite)
     if json:
         print_json(found.to_json())
         return

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from cfner.corpus.visible import visible
-from cfner.errors import ConfigError
+from cfner.corpus.writers import whole_file
 
 # no script, nothing from elsewhere, only the page's own style sheet, known by its hash
 _POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
@@ -41,10 +41,6 @@ def word(value: str) -> str:
     return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
 
 
-def write_page(path: Path, page: str) -> None:
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"The page cannot be written ({error.strerror}).", where=str(path), remedy="Name another file."
-        ) from error
+def write_page(path: Path, page: str, *, overwrite: bool = False) -> None:
+    with whole_file(path, overwrite) as file:
+        file.write(page.encode())

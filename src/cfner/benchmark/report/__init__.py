@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cfner.errors import ConfigError
+from cfner.model.durable import write_whole, writing
 
 PICTURES = "pictures"
+_WRITTEN = ".written"  # beside the pictures: their names, so that those of an earlier report can be told
 
 
 def write_report(runs: Path) -> list[Path]:
     """Write ``report.md``, ``report.tex``, ``report.html`` and ``pictures/*.svg`` into the folder.
 
     Works while the grid is only partly finished, and says what is missing. The same runs give the same
-    bytes. Returns what was written; pictures of an earlier report that are not in this one are removed.
+    bytes. Returns what was written; pictures of an earlier report that are not in this one are removed,
+    and no others.
     """
     from cfner.benchmark.report.as_html import html
     from cfner.benchmark.report.as_latex import latex
@@ -28,15 +30,19 @@ def write_report(runs: Path) -> list[Path]:
         runs / "report.html": html(made),
         **{runs / PICTURES / f"{picture.name}.svg": picture.svg.file() for picture in made.pictures},
     }
-    try:
+    with writing(runs):
         (runs / PICTURES).mkdir(exist_ok=True)
-        for old in (runs / PICTURES).glob("*.svg"):
-            if old not in files:
-                old.unlink()
         for path, content in files.items():
-            path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"The report cannot be written ({error.strerror}).", where=str(runs), remedy="Make it writable."
-        ) from error
+            write_whole(path, content)
+        _drop_earlier(runs / PICTURES, {picture.name for picture in made.pictures})
     return list(files)
+
+
+def _drop_earlier(pictures: Path, names: set[str]) -> None:
+    """Remove pictures that an earlier report listed and this one does not have; then list this one's."""
+    written = pictures / _WRITTEN
+    earlier = set(written.read_text("utf-8", "replace").splitlines()) if written.is_file() else set()
+    for picture in pictures.glob("*.svg"):  # never what the list alone names: it could lead elsewhere
+        if picture.stem in earlier - names:
+            picture.unlink()
+    write_whole(written, "".join(f"{name}\n" for name in sorted(names)))
