@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import string
 import types
 from dataclasses import replace
@@ -23,6 +24,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
+from cfner.interop.export_folder import whole_folder
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.markdown import escaped
@@ -356,6 +358,89 @@ def test_only_an_earlier_export_is_replaced(two_steps: Path, tmp_path: Path) -> 
     for occupied in (two_steps, tmp_path):
         with pytest.raises(ModelError, match="something else here"):
             export_model(two_steps, occupied, overwrite=True)
+
+
+def not_replaced_yet(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "old").write_text("old")
+
+
+def replace_it(folder: Path) -> None:
+    with whole_folder(folder, lambda _: None) as partial:
+        (partial / "new").write_text("new")
+
+
+def test_whenever_it_is_killed_there_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, rename = tmp_path / "hf", Path.rename
+    not_replaced_yet(target)
+
+    def last(self: Path, name: Path) -> None:
+        rename(self, name)
+        os._exit(9)
+
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(Path, "rename", last)
+        replace_it(target)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert [file.name for file in target.iterdir()] in (["old"], ["new"])
+
+
+def test_a_folder_is_flushed_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed, fsync = [], os.fsync
+
+    def seen(handle: int) -> None:
+        flushed.append((os.fstat(handle).st_ino, (tmp_path / "hf" / "new").exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    for _ in range(2):
+        flushed.clear()
+        replace_it(tmp_path / "hf")
+        (tmp_path / "hf" / "new").rename(tmp_path / "hf" / "old")
+        content = [tmp_path / "hf" / "old", tmp_path / "hf"]
+        assert flushed == [*((path.stat().st_ino, False) for path in content), (tmp_path.stat().st_ino, True)]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_folder_is_replaced_with_and_without_an_exchange_of_names(
+    atomic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not atomic:
+        monkeypatch.setattr("cfner.interop.export_folder._exchange", lambda one, other: False)
+    not_replaced_yet(tmp_path / "hf")
+    (tmp_path / "link").symlink_to("hf")
+    replace_it(tmp_path / "link")
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["hf", "link", "new"]
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_what_cannot_be_put_in_place_leaves_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if ".partial-" in self.name and not self.name.endswith("-replaced"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr("cfner.interop.export_folder._exchange", lambda one, other: False)
+    monkeypatch.setattr(Path, "rename", fails)
+    not_replaced_yet(tmp_path / "hf")
+    with pytest.raises(ModelError, match="hf: Writing failed: Input/output error"):
+        replace_it(tmp_path / "hf")
+    assert [file.name for file in tmp_path.rglob("*")] == ["hf", "old"]
+
+
+def test_a_tokenizer_that_does_not_fit_is_told(
+    model: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: object, folder: Path) -> None:
+        raise Exception("No space left on device (os error 28)")  # all that the tokenizers library says
+
+    monkeypatch.setattr(type(model.tokenizer), "save_pretrained", full)
+    with pytest.raises(ModelError, match="Writing failed: No space left"):
+        export_huggingface(model, tmp_path / "hf")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

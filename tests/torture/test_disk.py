@@ -56,14 +56,18 @@ def _failing(inside: Path, nth: int, number: int, told: Tell) -> None:
     sys.addaudithook(hook)
 
 
-def _command(data: Path, out: Path, encoder: Path, told: Tell) -> None:
-    """``cfner train`` in a child, as from the command line; what it says goes to a file beside ``out``."""
-    from cfner.cli.main import main
-
+def _train(data: Path, out: Path, encoder: Path) -> list[object]:
     stream = ["--first", "2", "--per-step", "2", "--min-mentions", "1", "--encoder", str(encoder)]
     settings = ["--set", "checkpoint_minutes=0", "--set", "max_length=32", "--epochs", "2"]
-    sys.argv = ["cfner", "train", str(data), "--out", str(out), "--resume", *stream, *settings]
-    with out.with_name("said").open("w") as sys.stderr, Path(os.devnull).open("w") as sys.stdout:
+    return ["train", data, "--out", out, "--resume", *stream, *settings]
+
+
+def _command(words: list[object], said: Path) -> None:
+    """In a child, as from the command line; what it says as errors goes to a file."""
+    from cfner.cli.main import main
+
+    sys.argv = ["cfner", *map(str, words)]
+    with said.open("w") as sys.stderr, Path(os.devnull).open("w") as sys.stdout:
         try:
             main()
         except SystemExit as end:
@@ -93,7 +97,7 @@ class Trial:
         def work(told: Tell) -> None:
             if prepare is not None:
                 prepare(told)
-            _command(self.data, out, self.encoder, told)
+            _command(_train(self.data, out, self.encoder), self.folder / "said")
 
         return fork(work)
 
@@ -148,13 +152,67 @@ def test_a_file_that_does_not_fit_is_told_whoever_writes_it(
     draw = random.Random(0)
     chosen = limits if len(limits) <= SIZES else draw.sample(limits, SIZES)
 
-    def limit_to(size: int) -> Callable[[Path, Tell], None]:
-        # what the command says goes to a file too, so leave room for one sentence
-        return lambda out, told: resource.setrlimit(resource.RLIMIT_FSIZE, (max(size, 2000),) * 2)
-
-    failed = sum(trial.check(f"size-{size}", limit_to(size), "File too large") for size in chosen)
+    failed = sum(
+        trial.check(f"size-{size}", lambda out, told, s=size: _limit(s), "File too large") for size in chosen
+    )
     assert failed
     tell(f"{failed} of {len(chosen)} sizes did not hold a run; each was told, each run resumed")
+
+
+def _limit(size: int) -> None:
+    """In a child, for good: no file may grow beyond this size."""
+    # what the command says goes to a file too, so leave room for one sentence
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(size, 2000),) * 2)
+
+
+def _outputs(model: Path, texts: Path, out: Path) -> dict[str, list[object]]:
+    """Commands that write a file or a folder for the user."""
+    return {
+        "export": ["export", model, "--out", out],
+        "predict": ["predict", model, "--file", texts, "--out", out],
+        "convert": ["data", "convert", texts, out, "--to", "jsonl", "--format", "conll"],
+        "page": ["diff", model, texts, "--plain", "--html", out],
+    }
+
+
+def _content(place: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("output", _outputs(Path(), Path(), Path()))
+def test_an_output_that_does_not_fit_is_told_and_the_old_one_stays(
+    output: str, two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    texts, folder, said = tmp_path / "texts", tmp_path / "out", tmp_path / "said"
+    texts.write_text("".join(f"{word}\tO\n" for s in tiny_corpus.train[:20] for word in s.words))
+    folder.mkdir()
+    words = _outputs(two_steps, texts, folder / "new")[output]
+
+    def run(size: int | None, *more: str) -> tuple[int, str]:
+        def work(told: Tell) -> None:
+            if size is not None:
+                _limit(size)
+            _command([*words, *more], said)
+
+        child = fork(work)
+        return child.end(), said.read_text() + "".join(child.lines)
+
+    assert run(None) == (0, said.read_text())
+    whole = _content(folder)
+    largest = max(map(len, whole.values()))
+    assert largest > 2001, "too small to be cut off"
+    sizes = [largest - 1, *(random.Random(0).randrange(2000, largest) for _ in range(SIZES - 1))]
+    for size in sizes:
+        code, told = run(size, "--overwrite")
+        assert code == 2, f"{size}: {told}"
+        assert told.startswith("Error: ") and "File too large" in told and "Traceback" not in told, told
+        assert str(folder) in told
+        assert _content(folder) == whole, "the old one is not as it was, or something else is left"
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert run(sizes[0])[0] == 2
+    assert not list(folder.iterdir())
+    tell(f"{output}: {len(sizes) + 1} sizes did not hold it; each was told, and the old one stayed")
 
 
 def _without_privileges() -> None:

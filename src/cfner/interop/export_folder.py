@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,9 +15,11 @@ from typing import Any
 
 from cfner.errors import ModelError
 from cfner.interop.calibration import Agreement, Calibration
+from cfner.model.durable import flush, flush_tree, writing
 from cfner.model.saving import LoadedModel
 from cfner.model.store import write_json
 
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 
 
@@ -48,33 +52,51 @@ def whole_folder(folder: Path, refuse: Callable[[Path], None]) -> Iterator[Path]
     ``refuse(folder)`` raises if what is there must not be replaced; it is asked before the work and after.
     """
     refuse(folder)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
-    except OSError as error:
-        raise ModelError(
-            f"The folder cannot be written ({error.strerror}).",
-            where=str(folder),
-            remedy="Check the path, the permissions and the space left.",
-        ) from error
-    try:
-        yield partial
-        partial.chmod(0o755)
-        for file in partial.iterdir():
-            file.chmod(0o644)  # some writers make files that only their owner can read
-        refuse(folder)  # somebody may have written it in the meantime
+    with writing(folder):
+        place = folder.resolve()  # if it is a link, the folder that it leads to is the one to replace
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{place.name}.partial-", dir=place.parent))
+        try:
+            yield partial
+            partial.chmod(0o755)
+            for file in partial.iterdir():
+                file.chmod(0o644)  # some writers make files that only their owner can read
+            flush_tree(partial)  # its bytes are on disk before its name is
+            refuse(folder)  # somebody may have written it in the meantime
+            _put_in_place(partial, place)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # what was replaced, or what was not finished
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    """Give the new folder its name. What was there before has the partial one's name then."""
+    if not folder.exists():
+        partial.rename(folder)
+    elif not _exchange(partial, folder):
+        # A kill between these renames leaves the old folder under its other name. That cannot be helped
+        # where names cannot be exchanged.
         aside = partial.with_name(partial.name + "-replaced")
-        if folder.exists():
-            folder.rename(aside)
+        folder.rename(aside)
         try:
             partial.rename(folder)
         except OSError:
-            if aside.exists():
-                aside.rename(folder)  # what was there before goes back
+            aside.rename(folder)  # what was there before goes back
             raise
-        shutil.rmtree(aside, ignore_errors=True)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        aside.rename(partial)
+    flush(folder.parent)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names change places at once, so that there is no moment at which one of them is missing.
+
+    Linux can do that, on all its usual file systems, but Python has no word for it. False: not done.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
+    if rename is None:
+        return False
+    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from cfner.interop.model_card import ModelFacts, model_card
 from cfner.model.encoders import prepare_tokenizer, quiet_transformers
 from cfner.model.head import CosineHead, Head, LinearHead
 from cfner.model.network import TaggerOutput
-from cfner.model.saving import LoadedModel
+from cfner.model.saving import LoadedModel, write_tokenizer
 
 
 def export_huggingface(
@@ -101,7 +101,7 @@ def save_tokenizer(model: LoadedModel, folder: Path) -> None:
     tokenizer.model_max_length = model.max_length
     for setting in ("is_local", "local_files_only", "name_or_path"):  # of this machine, not of the model
         tokenizer.init_kwargs.pop(setting, None)
-    tokenizer.save_pretrained(folder)
+    write_tokenizer(tokenizer, folder)
 
 
 class _StockScorer(nn.Module):

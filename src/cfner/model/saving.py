@@ -54,12 +54,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
     body.config.to_json_file(folder / "config.json", use_diff=True)
     _without_requests(folder / "config.json")
-    try:
-        model.tokenizer.save_pretrained(folder)
-    except OSError:
-        raise
-    except Exception as error:  # the tokenizers library says no more than that when a disk is full
-        raise OSError(str(error)) from error
+    write_tokenizer(model.tokenizer, folder)
     _without_requests(folder / "tokenizer_config.json")
     write_json(
         folder / "labels.json",
@@ -72,6 +67,15 @@ def write_model(folder: Path, model: LoadedModel) -> None:
             "encoder": model.encoder,
         },
     )
+
+
+def write_tokenizer(tokenizer: Any, folder: Path) -> None:
+    try:
+        tokenizer.save_pretrained(folder)
+    except OSError:
+        raise
+    except Exception as error:  # the tokenizers library says no more than that when a disk is full
+        raise OSError(str(error)) from error
 
 
 def _without_requests(path: Path) -> None:
