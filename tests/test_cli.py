@@ -260,6 +260,33 @@ def test_predict_with_an_earlier_step(cfner: Cfner, two_steps: Path) -> None:
     assert {type_ for type_, _ in entities(said.out)} <= {"animal", "city"}
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_output_that_is_not_of_utf_8_is_written_out(
+    encoding: str, cfner: Cfner, two_steps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(*words: object) -> str:
+        pipe = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", pipe)
+            said = cfner(*words)
+        assert (said.code, said.err) == (0, "")
+        pipe.seek(0)
+        return pipe.read()
+
+    text = "ad\xe9 saw \u25b6 \U0001f98a"
+    assert json.loads(shown("predict", two_steps, text, "--json"))["text"] == text
+    assert ("\u25b6" if encoding == "utf-8" else "\\u25b6") in shown("history", two_steps)
+
+
+def test_a_reader_that_goes_away_is_no_error(cfner: Cfner, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as pipe, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", io.TextIOWrapper(pipe, write_through=True))
+        said = cfner("methods", "--json")
+    assert (said.code, said.err) == (0, "")
+
+
 # -- errors ------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import gc
 import os
 import select
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -103,6 +104,19 @@ def fork(work: Callable[[Tell], None]) -> Child:
         tell(f"error {type(error).__name__}: {error}")
         tell(traceback.format_exc()[-3000:])
         os._exit(1)
+
+
+def command(words: list[object], said: Path) -> None:
+    """In a child, as from the command line; what it says as errors goes to a file."""
+    from cfner.cli.main import main
+
+    sys.argv = ["cfner", *map(str, words)]
+    with said.open("w") as sys.stderr, Path(os.devnull).open("w") as sys.stdout:
+        try:
+            main()
+        except SystemExit as end:
+            sys.stderr.flush()
+            os._exit(int(end.code or 0))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.model.store import ModelFolder
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
-from children import Child, Tell, Work, fork, weights_of
+from children import Child, Tell, Work, command, fork, weights_of
 from counts import tell, times
 
 EVERY = times(1, quick=4, short=25)  # every n-th write fails
@@ -62,19 +62,6 @@ def _train(data: Path, out: Path, encoder: Path) -> list[object]:
     return ["train", data, "--out", out, "--resume", *stream, *settings]
 
 
-def _command(words: list[object], said: Path) -> None:
-    """In a child, as from the command line; what it says as errors goes to a file."""
-    from cfner.cli.main import main
-
-    sys.argv = ["cfner", *map(str, words)]
-    with said.open("w") as sys.stderr, Path(os.devnull).open("w") as sys.stdout:
-        try:
-            main()
-        except SystemExit as end:
-            sys.stderr.flush()
-            os._exit(int(end.code or 0))
-
-
 @pytest.fixture
 def small_data(tiny_corpus: Corpus, tmp_path: Path) -> Path:
     from cfner.corpus.writers import write_sentences
@@ -97,7 +84,7 @@ class Trial:
         def work(told: Tell) -> None:
             if prepare is not None:
                 prepare(told)
-            _command(_train(self.data, out, self.encoder), self.folder / "said")
+            command(_train(self.data, out, self.encoder), self.folder / "said")
 
         return fork(work)
 
@@ -192,7 +179,7 @@ def test_an_output_that_does_not_fit_is_told_and_the_old_one_stays(
         def work(told: Tell) -> None:
             if size is not None:
                 _limit(size)
-            _command([*words, *more], said)
+            command([*words, *more], said)
 
         child = fork(work)
         return child.end(), said.read_text() + "".join(child.lines)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.model.store import ModelFolder
 from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
-from children import Child, Tell, Work, fork, weights_of
+from children import Child, Tell, Work, command, fork, tell_of_saving, weights_of
 from counts import tell, times
 
 KILLS = times(1000, quick=60, short=3)
@@ -200,6 +201,29 @@ def _in_order(calls: list[tuple[str, str, str]]) -> list[str]:
             else:
                 wrong += sorted(moved)
     return wrong
+
+
+def test_an_interrupted_command_says_how_to_go_on(
+    two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    from cfner.corpus.writers import write_sentences
+
+    data, out, said = tmp_path / "new.conll", tmp_path / "out", tmp_path / "said"
+    new = [s.with_spans([replace(span, type="new") for span in s.spans[:1]]) for s in tiny_corpus.train]
+    write_sentences(new, data)
+    settings = ["--epochs", 3000, "--patience", 3000, "--set", "checkpoint_minutes=0"]
+
+    def learn(told: Tell) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        tell_of_saving(told)
+        command(["learn", two_steps, data, "--out", out, *settings], said)
+
+    child = fork(learn)
+    assert child.wait_for("kept", nth=2), said.read_text()
+    os.kill(child.pid, signal.SIGINT)
+    assert child.end() == 130, child.lines
+    assert "Stopped. 'cfner learn' goes on if called again" in said.read_text()
+    assert (tmp_path / "out.unfinished" / FILE).is_file() and not out.exists()
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

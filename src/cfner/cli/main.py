@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -24,6 +26,9 @@ from cfner.cli import (
     serve,
     train,
 )
+
+_INTERRUPTED = 130  # exit code after Ctrl+C
+_ESCAPED = "cfner.escaped"  # how characters are written that the output's encoding does not have
 
 app = typer.Typer(
     name="cfner",
@@ -77,21 +82,39 @@ def main() -> None:
     from cfner.errors import CfnerError
 
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    _write_any_character()
     try:
         app()
     except CfnerError as error:
         _tell(str(error))
-    except KeyboardInterrupt:
-        typer.echo("Stopped. 'cfner learn' goes on if called again, 'cfner train' with --resume.", err=True)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output (head, less) went away
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except SystemExit as end:  # typer keeps these two from us, and ends without a word
+        if isinstance(end.__context__, BrokenPipeError):  # the reader of our output (head, less) went away
+            sys.exit(0)
+        if end.code == _INTERRUPTED:
+            going_on = "'cfner learn' goes on if called again, 'cfner train' with --resume."
+            typer.echo(f"Stopped. {going_on}", err=True)
+        raise
     except OSError as error:  # a disk, a folder, a port: the system's word is the clearest
         if error.strerror is None:
             raise
         place = f"{error.filename}: " if error.filename else ""
         _tell(f"{place}{error.strerror}.")
+
+
+def _write_any_character() -> None:
+    """A terminal or pipe that is not of UTF-8 gets \\u25b6 for what it cannot take: right in JSON, too."""
+    codecs.register_error(_ESCAPED, _escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # it may have been exchanged for something else
+            stream.reconfigure(errors=_ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    # JSON writes a character beyond \uffff as two
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
 
 
 def _tell(what: str) -> NoReturn:
