@@ -15,7 +15,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.synthetic import generate
 from cfner.errors import ModelError
-from cfner.model.durable import write_whole
+from cfner.model.durable import is_partial, write_whole
 from cfner.model.prediction import Prediction
 from cfner.model.store import ModelFolder
 from cfner.stream.stream import TaskStream
@@ -97,7 +97,7 @@ def _not_ours(out: Path) -> Iterator[Path]:
     if not (out / _MARK).is_file():
         yield out
     for item in out.iterdir():
-        if item.name not in {_MARK, _RESULTS, _PICTURE, *METHODS}:
+        if item.name not in {_MARK, _RESULTS, _PICTURE, *METHODS} and not is_partial(item):
             yield item
     for method in METHODS:
         folder = ModelFolder(out / method)
