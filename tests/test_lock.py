@@ -63,6 +63,20 @@ def test_somebody_who_waits_gets_it_when_it_is_free(tmp_path: Path) -> None:
             assert time.monotonic() - started < 20
 
 
+@pytest.mark.parametrize("what", ["link", "folder", "pipe"])
+def test_a_lock_is_a_plain_file(what: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    {
+        "link": lambda path: path.symlink_to(tmp_path / "outside"),
+        "folder": Path.mkdir,
+        "pipe": os.mkfifo,
+    }[what](folder / ".lock")
+    with pytest.raises(ModelError, match=r"\.lock: This is not a plain file. Remove it"), locked(folder):
+        pass
+    assert not (tmp_path / "outside").exists()
+
+
 def test_a_process_may_enter_its_own_lock_again(tmp_path: Path) -> None:
     with locked(tmp_path), locked(tmp_path / "."):
         pass

@@ -16,8 +16,9 @@ from safetensors.torch import load_file
 import cfner
 from cfner.batches.encoding import encode
 from cfner.errors import ModelError
+from cfner.model.durable import partial_of
 from cfner.model.inference import outputs
-from cfner.model.store import CURRENT, SEAL, ModelFolder, step_name
+from cfner.model.store import CURRENT, SEAL, ModelFolder, read_json, step_name
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 
@@ -324,10 +325,59 @@ def test_half_written_leftovers_are_swept_before_the_next_step(folder: Path, tin
     assert not list(folder.rglob("*.partial*")) and not list(folder.rglob(".partial*"))
 
 
-@pytest.mark.parametrize("name", ["one", "-1", "", "1.5", "../1"])
+@pytest.mark.parametrize("what", ["sweep", "add"])
+def test_nothing_is_touched_where_a_linked_folder_of_steps_leads_to(
+    what: str, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs" / ".partial-data").mkdir(parents=True)
+    (folder / "steps").rename(folder / "moved")
+    (folder / "steps").symlink_to(tmp_path / "theirs")
+    store = ModelFolder(folder)
+    with pytest.raises(ModelError, match="not a plain folder"):
+        store.sweep() if what == "sweep" else store.add(lambda path: (path / "x").touch())
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == [".partial-data"]
+
+
+def test_links_and_folders_are_not_swept(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").touch()
+    (folder / "steps" / ".partial-link").symlink_to(tmp_path / "theirs")
+    (folder / ".link.partial").symlink_to(tmp_path / "theirs" / "file")
+    (folder / ".folder.partial").mkdir()
+    ModelFolder(folder).sweep()
+    assert (tmp_path / "theirs" / "file").exists() and (folder / ".folder.partial").exists()
+    assert (folder / "steps" / ".partial-link").is_symlink() and (folder / ".link.partial").is_symlink()
+
+
+def test_the_pointer_is_not_written_through_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("theirs")
+    partial_of(folder / CURRENT).symlink_to(tmp_path / "theirs")
+    ModelFolder(folder).point_to(1)
+    assert (tmp_path / "theirs").read_text() == "theirs"
+    assert ModelFolder(folder).current_name() == "0001" and not (folder / CURRENT).is_symlink()
+
+
+@pytest.mark.parametrize("name", ["one", "-1", "", "1.5", "../1", "²", "٣", "1234567890", "9" * 5000])
 def test_steps_are_numbers(name: str) -> None:
     with pytest.raises(ModelError, match="is not a step"):
         step_name(name)
+
+
+def test_a_folder_of_another_name_is_no_step(folder: Path) -> None:
+    for name in ("²", "٣٣٣٣", "3", "00003", "1234567890", "10000", "9999"):
+        shutil.copytree(folder / "steps" / "0002", folder / "steps" / name)
+    store = ModelFolder(folder)
+    assert store.names() == ["0001", "0002", "9999", "10000"]
+    with pytest.raises(ModelError, match="no step has such a name"):
+        store.refuse_unsealed()
+
+
+def test_half_a_pair_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('["\\ud83d\\ude00"]')
+    assert read_json(tmp_path / "x.json") == ["😀"]
+    (tmp_path / "x.json").write_text('["\\ud83d"]')
+    with pytest.raises(ModelError, match="cannot be read"):
+        read_json(tmp_path / "x.json")
 
 
 def test_the_package_never_unpickles() -> None:

@@ -34,8 +34,10 @@ def write_whole(path: Path, text: str) -> None:
     """A small file that is either the old one or the new one, whenever the machine stops."""
     partial = partial_of(path)
     with writing(path):
+        partial.unlink(missing_ok=True)  # of a killed process that had this one's number
         try:
-            partial.write_text(text, encoding="utf-8")
+            with partial.open("x", encoding="utf-8") as file:  # never through a link
+                file.write(text)
             put_in_place(partial, path)
         finally:
             partial.unlink(missing_ok=True)

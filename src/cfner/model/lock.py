@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cfner.errors import ModelError
 from cfner.model.durable import writing
+from cfner.model.store import refuse_unusual
 
 FILE = ".lock"
 PATIENCE = 10.0  # seconds that a short piece of work waits for another
@@ -28,7 +29,7 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         place = folder.resolve()
-        handle = None if place in _held else os.open(place / FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = None if place in _held else _open(place / FILE)
     if handle is None:
         yield
         return
@@ -43,6 +44,14 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
     finally:
         if _held.pop(place, None) is not None:
             os.close(handle)  # frees it
+
+
+def _open(path: Path) -> int:
+    """Through a link it would be made, or locked, somewhere else."""
+    refuse_unusual(path, remedy="Remove it")
+    # and in case it became one in this moment; Windows has neither
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
 
 
 def _let_go() -> None:

@@ -23,6 +23,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +33,7 @@ from cfner.model.durable import flush, flush_tree, is_partial, write_whole, writ
 CURRENT = "CURRENT"
 SEAL = "seal.json"
 _UNFINISHED = ".partial-"
+_LONGEST_NAME = 9  # digits
 _LARGEST_JSON = 64 << 20
 
 
@@ -46,6 +48,18 @@ class StoredStep:
     def read_json(self, file: str) -> Any:
         return read_json(self.folder / file)
 
+    def saved(self) -> str:
+        """When, as ISO 8601 in UTC."""
+        path = self.folder / SEAL
+        try:
+            return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat("T", "seconds")
+        except (ValueError, OverflowError, OSError) as error:  # an archive may bring any date along
+            raise ModelError(
+                f"The date of the file cannot be told: {error}.",
+                where=str(path),
+                remedy="Give it another date, for example with 'touch'.",
+            ) from error
+
 
 class ModelFolder:
     """The steps of one model."""
@@ -59,9 +73,11 @@ class ModelFolder:
 
     def names(self) -> list[str]:
         """Names of all complete steps, oldest first."""
+        refuse_unusual(self.steps_path, a_folder=True)
         if not self.steps_path.is_dir():
             return []
-        return sorted(p.name for p in self.steps_path.iterdir() if p.name.isdigit() and (p / SEAL).is_file())
+        found = (p.name for p in self.steps_path.iterdir() if is_step_name(p.name) and (p / SEAL).is_file())
+        return sorted(found, key=int)
 
     def current_name(self) -> str:
         return self._pointer()[0]
@@ -135,6 +151,18 @@ class ModelFolder:
                 remedy="Restore the step from a copy.",
             )
 
+    def refuse_unsealed(self) -> None:
+        """A step is sealed before it gets its name: one without a seal has lost it."""
+        for item in sorted(self.steps_path.iterdir()):
+            if item.name.isdigit() and item.name not in self.names():
+                raise ModelError(
+                    "This looks like a step, but it has no seal."
+                    if is_step_name(item.name)
+                    else "This looks like a step, but no step has such a name.",
+                    where=str(item),
+                    remedy="Restore the step from a copy, or move this elsewhere if it is not one.",
+                )
+
     def add(self, write: Callable[[Path], None]) -> StoredStep:
         """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""
         with writing(self.path):
@@ -143,6 +171,7 @@ class ModelFolder:
         return self.step(name)
 
     def _add(self, write: Callable[[Path], None]) -> str:
+        refuse_unusual(self.steps_path, a_folder=True)
         self.steps_path.mkdir(parents=True, exist_ok=True)
         name = step_name(int(self.names()[-1]) + 1 if self.names() else 1)
         partial = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.steps_path))
@@ -172,13 +201,22 @@ class ModelFolder:
         step = self.step(name)
         write_whole(self.path / CURRENT, f"{step.name} {step.hash}\n")
 
+    def remove(self, name: str) -> None:
+        """Remove a step for good. Stopped half-way, what is left of it has no step's name."""
+        leaving = self.steps_path / f"{_UNFINISHED}{name}"
+        shutil.rmtree(leaving, ignore_errors=True)  # what such a stop left
+        (self.steps_path / name).rename(leaving)
+        shutil.rmtree(leaving)
+
     def sweep(self) -> None:
         """Remove what killed processes left half written. Only for the holder of the folder's lock."""
-        for item in [*self.path.glob(".*"), *self.steps_path.glob(f"{_UNFINISHED}*")]:
-            if item.parent == self.steps_path:
-                shutil.rmtree(item, ignore_errors=True)
-            elif is_partial(item):
-                item.unlink(missing_ok=True)
+        refuse_unusual(self.steps_path, a_folder=True)  # else what is removed may be anywhere
+        for step in self.steps_path.glob(f"{_UNFINISHED}*"):
+            if not step.is_symlink():  # no process of ours leaves one
+                shutil.rmtree(step, ignore_errors=True)
+        for file in self.path.glob(".*"):
+            if is_partial(file) and file.is_file() and not file.is_symlink():
+                file.unlink(missing_ok=True)
 
 
 def _read_seal(folder: Path) -> dict[str, Any]:
@@ -196,9 +234,18 @@ def _read_seal(folder: Path) -> dict[str, Any]:
 
 def step_name(number: str | int) -> str:
     text = str(number)
-    if not text.isdigit():
+    # isdecimal alone is true of the digits of any script
+    if not (text.isascii() and text.isdecimal() and len(text.lstrip("0")) <= _LONGEST_NAME):
         raise ModelError(f"'{text}' is not a step.", remedy="Steps are numbered: 1, 2, 3 ...")
-    return f"{int(text):04d}"
+    return f"{int(text.lstrip('0') or 0):04d}"
+
+
+def is_step_name(name: str) -> bool:
+    """Whether a folder of this name is a step: no other spelling of its number is."""
+    try:
+        return step_name(name) == name
+    except ModelError:
+        return False
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -217,19 +264,23 @@ def read_json(path: Path) -> Any:
             raise ModelError(
                 "The file is far too large for what it should hold.", where=str(path), remedy=remedy
             )
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text)
+        if "\\u" in text:  # half of a pair is no sign: it could be neither shown nor written again
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"The file cannot be read: {error}.", where=str(path), remedy=remedy) from error
 
 
-def refuse_unusual(path: Path, *, a_folder: bool = False) -> None:
+def refuse_unusual(path: Path, *, a_folder: bool = False, remedy: str = "Put a copy in its place") -> None:
     """A link leads out of the model folder, and a pipe has no end: neither is part of a model."""
     expected = path.is_dir() if a_folder else path.is_file()
     if path.is_symlink() or (path.exists() and not expected):
         raise ModelError(
             f"This is not a plain {'folder' if a_folder else 'file'}.",
             where=str(path),
-            remedy="Put a copy in its place: a model folder holds no links, pipes or devices.",
+            remedy=f"{remedy}: a model folder holds no links, pipes or devices.",
         )
 
 
