@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ def test_rollback_to_a_damaged_or_missing_step_changes_nothing(model: Path) -> N
         with pytest.raises(ModelError):
             rollback(model, step)
     assert ModelFolder(model).current_name() == "0002"
+
+
+def test_one_goes_back_from_a_step_of_which_nothing_can_be_read(model: Path) -> None:
+    for file in ("seal.json", "step.json"):
+        (model / "steps/0002" / file).write_text("[]")
+    assert rollback(model, 1).number == 1
+    assert ModelFolder(model).current_name() == "0001"
 
 
 def test_a_renamed_type_is_the_same_type(model: Path) -> None:
@@ -132,6 +140,31 @@ def test_verify_finds_a_changed_byte_and_a_missing_parent(model: Path) -> None:
     shutil.rmtree(model / "steps/0002")
     with pytest.raises(ModelError, match="lineage"):
         verify(model)
+
+
+@pytest.mark.parametrize("change", [rename, merge])
+def test_nothing_is_removed_where_linked_steps_lead_to(
+    change: Callable[..., object], model: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    (model / "steps").rename(theirs)
+    (theirs / ".partial-data").mkdir()
+    (model / "steps").symlink_to(theirs)
+    before = sorted(theirs.rglob("*"))
+    with pytest.raises(ModelError, match="not a plain folder"):
+        change(model, "animal" if change is rename else ["animal", "city"], "beast")
+    assert sorted(theirs.rglob("*")) == before
+
+
+def test_an_impossible_date_of_a_file_is_told(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Calendar:
+        @staticmethod
+        def fromtimestamp(*_: object) -> None:  # not every file system keeps a date that does this
+            raise ValueError("year 33658 is out of range")
+
+    monkeypatch.setattr("cfner.model.store.datetime", Calendar)
+    with pytest.raises(ModelError, match=r"seal\.json: The date"):
+        history(model)
 
 
 def test_random_histories_come_back_exactly(model: Path) -> None:

@@ -268,6 +268,20 @@ def test_the_folder_one_is_in_is_a_model_too(
     assert learn(".", files["new"], in_place=True, settings=FAST).step == 2
 
 
+@pytest.mark.parametrize("what", ["step", "file"])
+def test_nothing_is_copied_from_where_a_link_leads_to(
+    what: str, two_steps: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    """Also in a step that is not the current one, and is not loaded."""
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    place = model / "steps/0001" if what == "step" else model / "steps/0001/scores.json"
+    place.rename(tmp_path / "theirs")
+    place.symlink_to(tmp_path / "theirs")
+    with pytest.raises(ModelError, match=r"0001.* is not a plain"):
+        learn(model, files["more"], out=tmp_path / "m2", settings=FAST)
+    assert not (tmp_path / "m2.unfinished/steps/0001/scores.json").exists()
+
+
 def test_what_another_learn_left_is_not_removed(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:

@@ -74,6 +74,13 @@ def test_a_toml_file_is_read_and_parameters_are_merged(tmp_path: Path) -> None:
     assert (built.epochs, built.parameters) == (7, {"k": 5, "m": 4})
 
 
+def test_parameters_are_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("parameters = 5\n")
+    with pytest.raises(ConfigError, match=r"settings\.toml: The setting 'parameters' is not a table"):
+        TrainingConfig.build(file=path)
+
+
 def test_none_given_on_purpose_replaces_a_default() -> None:
     assert TrainingConfig().clip == 1.0
     assert TrainingConfig.build({"clip": None}).clip is None

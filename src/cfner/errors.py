@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_TOLD = 10  # of the problems with one table of settings or facts
 
 
 class CfnerError(Exception):
@@ -61,3 +67,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"Did you mean '{close[0]}'? " if close else ""
     return f"{hint}Known: {', '.join(names) if names else 'none'}."
+
+
+def problems(error: ValidationError) -> str:
+    """What a schema found wrong, in one line; of very much the beginning."""
+    found = error.errors()
+    told = [f"{'.'.join(map(str, e['loc'])) or 'all of it'}: {e['msg']}" for e in found[:_TOLD]]
+    return "; ".join([*told, *([f"and {len(found) - _TOLD} more"] if len(found) > _TOLD else [])])

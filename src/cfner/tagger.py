@@ -81,7 +81,8 @@ class ContinualTagger:
         saved = found.settings
         if settings.get("method", saved["method"]) != saved["method"]:
             saved = saved | {"parameters": {}, "without": ()}  # another method has other parameters
-        settings["parameters"] = {**saved.get("parameters", {}), **settings.get("parameters", {})}
+        if isinstance(given := settings.get("parameters", {}), Mapping):  # what is none is refused below
+            settings["parameters"] = {**saved.get("parameters", {}), **given}
         model = read_model(stored)
         tagger = cls(model, TrainingConfig.build({**saved, "encoder": model.encoder, **settings}))
         tagger.record, tagger.scores = found.record, found.scores

@@ -378,3 +378,37 @@ CHECKPOINTS: list[Maker] = [
 ]
 # what is not looked at may be there, and changes nothing: such a checkpoint may be loaded
 NOT_READ = {pickled_beside, named_code, code_beside, wrong_shape, broken_json, tokenizer_elsewhere}
+
+# what is in a file of a step, or what is put into its table
+RECORDS: list[tuple[str, Any]] = [
+    *(
+        ("step.json", value)
+        for value in (None, 5, [1], "x", {"parent": [1]}, {"types": 5}, {"types": [["x"]]})
+    ),
+    *(("step.json", value) for value in ({"known": [["a"]]}, {"name": 5}, {"kind": ["learn"]}, {"data": 5})),
+    *(("step.json", value) for value in ({"data": {"train": {"sentences": "many"}}}, {"operation": [1]})),
+    *(("step.json", {"config": value}) for value in (5, [], {}, {"method": "cfner", "parameters": 5})),
+    *(("labels.json", value) for value in (5, [1], {"labels": [["O"], 1]}, {"labels": 5}, {"labels": "O"})),
+    *(("labels.json", value) for value in ({"scheme": ["BIO"]}, {"bare": "no"}, {"merged": 5})),
+    *(("scores.json", value) for value in (5, [1], {"micro_f1": "\x1b[31mx"}, {"per_type": 5}, {"types": 5})),
+    *(("scores.json", {"per_type": {"dish": value}}) for value in (5, {"tp": "1"}, {"tp": 10**400})),
+    *(("scores.json", value) for value in ({"types": ["unheard of"]}, {"confusions": 5})),
+]
+_ODD = [None, 5, -1, 1.5, True, "", "x", "\x1b[31m", "\ud800", [], [1], [["x"]], {}, {"a": 1}, 10**400, "²"]
+
+
+def odd_value(step: Path, draw: random.Random) -> None:
+    """Somewhere in a record, something that nobody expects there, or nothing."""
+    path = step / draw.choice(["step.json", "labels.json", "scores.json"])
+    facts = json.loads(path.read_text())
+    at = facts
+    while True:
+        key = draw.choice(sorted(at) if isinstance(at, dict) else range(len(at)))
+        if not at[key] or not isinstance(at[key], dict | list) or draw.random() < 0.5:
+            break
+        at = at[key]
+    if draw.random() < 0.2:
+        del at[key]
+    else:
+        at[key] = draw.choice(_ODD)
+    path.write_text(json.dumps(facts))

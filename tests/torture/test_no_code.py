@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import random
 import resource
@@ -17,9 +18,13 @@ from typing import Any
 import pytest
 
 from cfner.corpus.corpus import Corpus
-from cfner.errors import CfnerError, ConfigError, CorpusError
+from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
+from cfner.interop.model_card import ModelFacts
 from cfner.interop.models import open_model
 from cfner.model.encoders import load_encoder
+from cfner.model.facts import FACTS, LABELS
+from cfner.practice.diff_sources import two_models
+from cfner.practice.history import history, merge, rename, rollback, verify
 from cfner.tagger import ContinualTagger
 from counts import tell, times
 from hostile_corpora import CORPORA
@@ -28,16 +33,19 @@ from hostile_folders import (
     MARK,
     MODELS,
     NOT_READ,
+    RECORDS,
     SEALED_BY_THEMSELVES,
     broken_json,
     false_facts,
     false_settings,
+    odd_value,
     seal,
 )
 from strangers import ORDERS, make_checkpoint
 
 FOLDERS = times(400, quick=63, short=len(MODELS))
 STRANGERS = times(360, quick=54, short=len(CHECKPOINTS))
+VALUES = times(2000, quick=100, short=8)
 FILES = times(104, quick=24, short=len(CORPORA))
 SECONDS = 1.0  # of the processor: other work on the machine does not count
 ABOUT_LEARNING = (false_facts, broken_json)  # what only learning on needs: a server does not read it
@@ -193,6 +201,73 @@ def test_a_hostile_checkpoint_is_one_error_or_harmless(
         f"{STRANGERS} hostile checkpoints, {loaded} with the same answers, each other an error; "
         f"slowest {slowest:.2f} s, {grown:.0f} MB at most"
     )
+
+
+@pytest.mark.parametrize(("file", "change"), RECORDS)
+def test_a_false_record_is_one_error_of_every_command(
+    file: str, change: Any, two_steps: Path, tmp_path: Path
+) -> None:
+    """Sealed anew and current, or damaged and looked at all the same."""
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    path = model / "steps" / "0002" / file
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, **change} if isinstance(change, dict) else change))
+    seal(path.parent)
+    commands: dict[str, Any] = {
+        "history": lambda: history(model),
+        "verify": lambda: verify(model),
+        "rename": lambda: rename(model, "animal", "beast"),
+        "merge": lambda: merge(model, ["animal", "city"], "beast"),
+        "rollback": lambda: rollback(model, 2),
+        "load": lambda: ContinualTagger.load(model),
+        "card": lambda: ModelFacts.of_folder(model),
+    }
+    if file == LABELS:
+        commands["open"] = lambda: open_model(model)
+        del commands["card"]  # does not look at them
+    elif file == FACTS:
+        commands["diff"] = lambda: two_models([str(model)])
+    for name, command in commands.items():
+        with pytest.raises(ModelError) as caught:
+            command()
+        assert str(path) in str(caught.value), f"{name}: {caught.value}"
+        assert len(str(caught.value).splitlines()) == 1, f"{name}: {caught.value}"
+
+
+def test_any_value_anywhere_in_a_record_is_an_error_of_ours_or_none(two_steps: Path, tmp_path: Path) -> None:
+    told = 0
+    for number in range(VALUES):
+        draw = random.Random(number)
+        model = Path(shutil.copytree(two_steps, tmp_path / f"{number}"))
+        step = model / "steps" / draw.choice(["0001", "0002"])
+        odd_value(step, draw)
+        seal(step)
+        for command in (
+            lambda m=model: history(m),
+            lambda m=model: verify(m),
+            lambda m=model: rollback(m, 2),
+            lambda m=model: rename(m, "animal", "beast"),
+            lambda m=model: merge(m, ["city", "dish"], "x"),
+        ):
+            try:
+                command()
+            except CfnerError as error:
+                assert len(str(error).splitlines()) == 1, f"number {number}: {error}"
+                told += 1
+        shutil.rmtree(model)
+    assert told
+    tell(f"{VALUES} records with an odd value, {told} commands ended with an error of ours, none otherwise")
+
+
+def test_parents_in_a_circle_have_an_end(two_steps: Path, tmp_path: Path) -> None:
+    """The seal of a step that is not the current one says what it likes."""
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    first, second = (model / "steps" / name for name in ("0001", "0002"))
+    facts = json.loads((first / "step.json").read_text())
+    hash_of = json.loads((second / "seal.json").read_text())["hash"]
+    (first / "step.json").write_text(json.dumps({**facts, "parent": hash_of}))
+    with pytest.raises(ModelError, match="each other's parents"):
+        ModelFacts.of_folder(model)
 
 
 def test_a_hostile_corpus_is_one_error(watch: Watch, tmp_path: Path) -> None:

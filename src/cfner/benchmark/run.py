@@ -20,6 +20,7 @@ from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.model.durable import is_partial
+from cfner.model.facts import SCORES, read_as
 from cfner.model.lock import FILE as LOCK
 from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
@@ -219,7 +220,7 @@ def _open(
     _refuse_changed(folder, names, stream)
     matrix = StepMatrix()
     for name in names:
-        matrix = matrix.with_step(Scores.from_json(folder.step(name).read_json("scores.json")))
+        matrix = matrix.with_step(read_as(folder.step(name), SCORES, Scores.from_json))
     if not names:
         return None, matrix
     progress.note(f"resuming after step {len(names)} of {len(stream)}")

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
+_MOST = 10**15  # that a count may be: what can be counted, and computed with
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -60,7 +62,7 @@ class Confusions:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{counted.name: int(data[counted.name]) for counted in fields(cls)})
+        return cls(**{counted.name: _count(data[counted.name]) for counted in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -124,13 +126,22 @@ class Scores:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        confusions = data.get("confusions")
+        """The scores that ``to_json`` told; what is not of that shape raises a KeyError or a TypeError."""
+        confusions, types = data.get("confusions"), data["types"]
+        if not isinstance(data["per_type"], Mapping):
+            raise TypeError("'per_type' is not a table")
+        counts = {
+            type_: Counts(*(_count(row[counted.name]) for counted in fields(Counts)))
+            for type_, row in data["per_type"].items()
+        }
+        if not isinstance(types, list) or not all(type_ in counts for type_ in types):
+            raise TypeError("'types' is not a list of types that were counted")
+        for mean in ("micro_f1", "macro_f1"):  # computed anew from the counts, but others look at them
+            if not isinstance(data.get(mean, 0.0), int | float):
+                raise TypeError(f"'{mean}' is not a number")
         return cls(
-            types=tuple(data["types"]),
-            counts={
-                type_: Counts(int(row["tp"]), int(row["n_gold"]), int(row["n_predicted"]))
-                for type_, row in data["per_type"].items()
-            },
+            types=tuple(types),
+            counts=counts,
             confusions=None if confusions is None else Confusions.from_json(confusions),
         )
 
@@ -138,6 +149,12 @@ class Scores:
 def percent(part: int, whole: int) -> float | None:
     """``part`` of ``whole`` in percent, None when there is no whole."""
     return 100 * part / whole if whole else None
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST:
+        raise TypeError(f"{value!r:.50} is not a count")
+    return value
 
 
 def _counts_to_json(counts: Counts) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.visible import json_text, visible
+from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
 from cfner.interop.export_folder import ExportReport
 from cfner.interop.markdown import escaped, table
 from cfner.interop.usage import usage
+from cfner.model.facts import SCORES, read_facts, read_if_there
 from cfner.model.saving import OF_THE_MODEL, LoadedModel
 from cfner.model.store import ModelFolder, StoredStep
 
@@ -56,16 +58,21 @@ class ModelFacts:
         chain: list[StepFacts] = []
         following: StoredStep | None = last
         while following is not None:
-            facts = following.read_json("step.json")
+            if len(chain) == len(by_hash):  # the hashes in seals that nobody checked may be anything
+                raise ModelError(
+                    "The steps of the model are each other's parents: the lineage is broken.",
+                    where=str(folder),
+                    remedy="Find the damaged step: cfner history MODEL --verify.",
+                )
+            facts = read_facts(following)
             chain.append(StepFacts(int(following.name), following.hash, facts))
-            following = by_hash.get(facts.get("parent") or "")
-        scored = (last.folder / "scores.json").is_file()
-        written = last.read_json("scores.json") if scored else {}
+            following = by_hash.get(facts["parent"])
+        scores = read_if_there(last, SCORES, Scores.from_json)
         return cls(
             Path(folder).resolve().name,
             tuple(reversed(chain)),
-            Scores.from_json(written) if scored else None,
-            str(written.get("scored_on", cls.scored_on)),
+            scores,
+            cls.scored_on if scores is None else str(last.read_json(SCORES).get("scored_on", cls.scored_on)),
         )
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from cfner.errors import ConfigError, nearest
+from cfner.errors import ConfigError, nearest, problems
 from cfner.objective.terms import LabelRoles, Objective, TeacherView
 
 
@@ -172,8 +172,7 @@ def create(
     try:
         return kind(kind.Parameters(**given), without)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(
-            f"Bad parameters for the method '{name}': {problems}.",
+            f"Bad parameters for the method '{name}': {problems(error)}.",
             remedy=f"'cfner methods {name}' lists them with their defaults.",
         ) from error

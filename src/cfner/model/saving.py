@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from cfner.errors import ModelError
 from cfner.model.encoders import prepare_tokenizer, strip_classifier, usable_length
+from cfner.model.facts import LABELS, read_labels
 from cfner.model.head import LinearHead, make_head
 from cfner.model.network import Network
 from cfner.model.store import StoredStep, read_json, write_json
@@ -57,7 +58,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     write_tokenizer(model.tokenizer, folder)
     _without_requests(folder / "tokenizer_config.json")
     write_json(
-        folder / "labels.json",
+        folder / LABELS,
         {
             **model.labels.to_json(),
             "head": network.head.kind,
@@ -104,8 +105,7 @@ def read_model(step: StoredStep) -> LoadedModel:
 def _read(step: StoredStep) -> LoadedModel:
     from transformers import AutoConfig, AutoTokenizer
 
-    facts, folder = step.read_json("labels.json"), step.folder
-    labels = LabelSpace.from_json(facts)
+    labels, facts, folder = read_labels(step), step.read_json(LABELS), step.folder
     refuse_requests(folder)
     shapes = shapes_in(folder / WEIGHTS)
     config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)

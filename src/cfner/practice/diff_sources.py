@@ -17,6 +17,7 @@ from cfner.corpus.words import sentence_from_characters
 from cfner.errors import ConfigError
 from cfner.interop.models import is_model_folder, open_model
 from cfner.interop.text_stream import read_sentences
+from cfner.model.facts import read_facts
 from cfner.model.saving import LoadedModel
 from cfner.model.store import ModelFolder
 
@@ -78,7 +79,7 @@ def two_models(
 def _step_before(source: str, step: int) -> int:
     """The step that this one came from: after a rollback that is not the one with the number before."""
     folder = ModelFolder(source)
-    parent = folder.step(step).read_json("step.json").get("parent")
+    parent = read_facts(folder.step(step))["parent"]
     earlier = [int(name) for name in folder.names() if folder.step(name).hash == parent]
     if not earlier:
         raise ConfigError(

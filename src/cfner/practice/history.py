@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
+from cfner.evaluation.scores import Scores
+from cfner.model.facts import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
 from cfner.model.lock import PATIENCE, locked
 from cfner.model.store import SEAL, ModelFolder, StoredStep, write_json
-from cfner.stream.labels import LabelSpace
 
-_WRITTEN_ANEW = {SEAL, "labels.json", "step.json", "scores.json", "report.json"}
+_WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def verify(model: str | Path) -> list[PastStep]:
     for name in folder.names():
         step = folder.step(name)
         folder.verify(step)
-        parent = step.read_json("step.json").get("parent")
+        parent = read_facts(step)["parent"]
         if parent is not None and parent not in earlier:
             raise ModelError(
                 f"The parent of step '{name}' is not among the steps before it: the lineage is broken.",
@@ -73,9 +74,10 @@ def rollback(model: str | Path, step: int) -> PastStep:
     folder = ModelFolder(model)
     target = folder.step(step)
     folder.verify(target)
+    told = _told(target, _numbers(folder), current=True)  # before anything is changed
     with locked(folder.path, wait=PATIENCE):
         folder.point_to(target.name)
-    return next(past for past in history(model) if past.current)
+    return told
 
 
 def rename(model: str | Path, old: str, new: str) -> PastStep:
@@ -101,8 +103,8 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
     folder = ModelFolder(model)
     source = folder.step()
     folder.verify(source)
-    facts, step = source.read_json("labels.json"), source.read_json("step.json")
-    renamed = LabelSpace.from_json(facts).renamed(types, into)
+    step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
+    renamed = read_labels(source).renamed(types, into)
 
     def names(before: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(into if type_ in types else type_ for type_ in before))
@@ -123,13 +125,12 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
         for file in source.folder.iterdir():
             if file.name not in _WRITTEN_ANEW:
                 shutil.copy2(file, path / file.name)
-        write_json(path / "labels.json", {**facts, **renamed.to_json()})
-        write_json(path / "step.json", record)
-        if kind == "rename" and (source.folder / "scores.json").is_file():
-            write_json(path / "scores.json", _renamed_scores(source.read_json("scores.json"), types[0], into))
+        write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
+        write_json(path / FACTS, record)
+        if kind == "rename" and scores is not None:
+            write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
 
-    folder.add(write)
-    return next(past for past in history(model) if past.current)
+    return _told(folder.add(write), _numbers(folder), current=True)
 
 
 def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
@@ -141,34 +142,35 @@ def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, 
     }
 
 
+def _numbers(folder: ModelFolder) -> dict[str, int]:
+    """The steps by their hashes, but not those with damaged seals: one goes back to get away from them."""
+    found = {}
+    for name in folder.names():
+        with suppress(ModelError):
+            found[folder.step(name).hash] = int(name)
+    return found
+
+
 def _told(step: StoredStep, number_of: Mapping[str, int], current: bool) -> PastStep:
-    facts, labels = step.read_json("step.json"), step.read_json("labels.json")
-    scores = step.read_json("scores.json") if (step.folder / "scores.json").is_file() else {}
-    try:
-        known = LabelSpace.from_json(labels).types
-        if set(scores.get("types", ())) != set(known):  # a mean over some of the types would mislead
-            scores = {}
-        kind = facts.get("kind", "learn")
-        operation = facts.get("operation")
-        return PastStep(
-            number=int(step.name),
-            kind=kind,
-            name=str(facts["name"]),
-            types=tuple([operation["into"]] if operation else facts["types"]),
-            all_types=known,
-            parent=number_of.get(facts["parent"]) if facts["parent"] else None,
-            current=current,
-            method=facts.get("method") if kind == "learn" else None,
-            sentences=facts["data"]["train"]["sentences"] if kind == "learn" else None,
-            data=facts["data"] if kind == "learn" else None,
-            micro_f1=scores.get("micro_f1"),
-            macro_f1=scores.get("macro_f1"),
-            saved=datetime.fromtimestamp((step.folder / SEAL).stat().st_mtime, UTC).isoformat("T", "seconds"),
-            hash=step.hash,
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(
-            f"The facts about the step are damaged or incomplete: {error!r}.",
-            where=str(step.folder),
-            remedy="Restore the step from a copy.",
-        ) from error
+    facts, known = read_facts(step), read_labels(step).types
+    scores = read_if_there(step, SCORES, Scores.from_json)
+    if scores is not None and set(scores.types) != set(known):  # a mean over some of the types would mislead
+        scores = None
+    kind, operation = facts.get("kind", "learn"), facts.get("operation")
+    learned = kind == "learn"
+    return PastStep(
+        number=int(step.name),
+        kind=kind,
+        name=facts["name"],
+        types=tuple([operation["into"]] if operation else facts["types"]),
+        all_types=known,
+        parent=number_of.get(facts["parent"]),
+        current=current,
+        method=facts.get("method") if learned else None,
+        sentences=facts["data"]["train"]["sentences"] if learned else None,
+        data=facts["data"] if learned else None,
+        micro_f1=None if scores is None else scores.micro_f1,
+        macro_f1=None if scores is None else scores.macro_f1,
+        saved=step.saved(),
+        hash=step.hash,
+    )

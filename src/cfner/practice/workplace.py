@@ -16,6 +16,7 @@ import torch
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.models import is_model_folder
 from cfner.model.durable import PARTIAL, flush, flush_tree, is_partial, write_whole, writing
+from cfner.model.facts import read_facts
 from cfner.model.lock import FILE as LOCK
 from cfner.model.store import CURRENT, ModelFolder, refuse_unusual
 from cfner.tagger import ContinualTagger
@@ -100,7 +101,7 @@ class Workplace:
         if self.out is None and is_model_folder(self.model):
             ours = {ModelFolder(self.model).step(name).hash for name in ModelFolder(self.model).names()}
             for step in map(here.step, here.names()):  # of a refused step that was about to be put aside
-                if step.hash not in ours and step.read_json("step.json")["parent"] not in ours:
+                if step.hash not in ours and read_facts(step)["parent"] not in ours:
                     raise self._left_by_another()
 
     def _refuse_done(self, tagger: ContinualTagger) -> None:
@@ -119,7 +120,7 @@ class Workplace:
     def _take_back(self, here: ModelFolder, source: ModelFolder) -> None:
         """Stopped when the step was saved but not yet in its place: nobody was told, so learn it anew."""
         known = {source.step(name).hash: name for name in source.names()}
-        if here.step().hash in known or here.step().read_json("step.json")["parent"] != source.step().hash:
+        if here.step().hash in known or read_facts(here.step())["parent"] != source.step().hash:
             raise self._left_by_another()
         _keep_only(here, {n for n in here.names() if here.step(n).hash in known}, source.current_name())
 
@@ -168,12 +169,21 @@ class Workplace:
 
 def _copy_steps(source: ModelFolder, target: ModelFolder, current: str | None = None) -> None:
     """All steps; the current one is the one with the hash ``current``, or the source's."""
-    hidden = shutil.ignore_patterns(".*")  # a step that another process is still writing
     with writing(target.path):
-        shutil.copytree(source.steps_path, target.steps_path, ignore=hidden)
+        shutil.copytree(source.steps_path, target.steps_path, ignore=_left_out)
         flush_tree(target.steps_path)
     steps = {source.step(name).hash: name for name in source.names()}
     target.point_to(source.current_name() if current is None else steps[current])
+
+
+def _left_out(folder: str, names: Collection[str]) -> set[str]:
+    """Not copied: a step that another process is still writing. A link would be copied as what it leads to,
+    and is refused.
+    """
+    hidden = {name for name in names if name.startswith(".")}
+    for path in (Path(folder, name) for name in names if name not in hidden):
+        refuse_unusual(path, a_folder=path.is_dir())
+    return hidden
 
 
 def _keep_only(folder: ModelFolder, names: Collection[str], current: str) -> None:

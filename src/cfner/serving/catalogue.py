@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import CfnerError
 from cfner.evaluation.scores import Scores
-from cfner.model.store import SEAL, ModelFolder, StoredStep
+from cfner.model.facts import SCORES, read_if_there, read_labels
+from cfner.model.store import ModelFolder, StoredStep
 from cfner.serving.messages import StepFacts, StepScores, TypeScore
-from cfner.stream.labels import LabelSpace
 
 log = logging.getLogger("cfner.serving")
 # what reading a file of the wrong shape may raise
@@ -54,9 +53,8 @@ def _facts(folder: ModelFolder, name: str) -> StepFacts:
 
 def step_facts(stored: StoredStep) -> StepFacts:
     facts: dict[str, Any] = stored.read_json("step.json")
-    types = LabelSpace.from_json(stored.read_json("labels.json")).types
+    types = read_labels(stored).types
     method = facts.get("method")
-    created = datetime.fromtimestamp((stored.folder / SEAL).stat().st_mtime, UTC)
     return StepFacts(
         step=int(stored.name),
         name=str(facts.get("name") or f"step {int(stored.name)}"),
@@ -64,16 +62,16 @@ def step_facts(stored: StoredStep) -> StepFacts:
         hash=stored.hash,
         types=list(types),
         learned=[str(type_) for type_ in facts["types"]],
-        created=created.isoformat("T", "seconds"),
+        created=stored.saved(),
         method=None if method is None else str(method),
         scores=_scores(stored),
     )
 
 
 def _scores(stored: StoredStep) -> StepScores | None:
-    if not (stored.folder / "scores.json").is_file():
+    scores = read_if_there(stored, SCORES, Scores.from_json)
+    if scores is None:
         return None
-    scores = Scores.from_json(stored.read_json("scores.json"))
     return StepScores(
         micro_f1=scores.micro_f1,
         macro_f1=scores.macro_f1,

@@ -196,6 +196,12 @@ class LabelSpace:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The space that ``to_json`` told; what is not of that shape raises a KeyError or a TypeError."""
+        for key, value in (("labels", data["labels"]), ("merged", data.get("merged", []))):
+            if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+                raise TypeError(f"'{key}' is not a list of texts")
+        if not isinstance(data["bare"], bool):
+            raise TypeError("'bare' is neither true nor false")
         return cls(tuple(data["labels"]), data["scheme"], data["bare"], tuple(data.get("merged", ())))
 
     @cached_property

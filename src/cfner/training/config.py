@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cfner.errors import ConfigError, nearest
+from cfner.errors import ConfigError, nearest, problems
 
 _WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
 
@@ -101,13 +101,21 @@ class TrainingConfig(BaseModel):
                     raise ConfigError(
                         f"There is no setting '{key}'.", where=source, remedy=nearest(key, cls.model_fields)
                     )
-            parameters = {**merged.get("parameters", {}), **values.get("parameters", {})}
+            given = values.get("parameters", {})
+            if not isinstance(given, Mapping):
+                raise ConfigError(
+                    "The setting 'parameters' is not a table.",
+                    where=source,
+                    remedy="Give names of parameters with their values.",
+                )
+            parameters = {**merged.get("parameters", {}), **given}
             merged = {**merged, **values, "parameters": parameters}
         try:
             return cls(**merged)
         except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-            raise ConfigError(f"Bad settings: {problems}.", remedy="See 'cfner train --help'.") from error
+            raise ConfigError(
+                f"Bad settings: {problems(error)}.", remedy="See 'cfner train --help'."
+            ) from error
 
 
 PRESETS: dict[str, dict[str, Any]] = {

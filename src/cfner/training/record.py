@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
-from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
+from cfner.model.facts import SCORES, read_facts, read_if_there
 from cfner.model.store import StoredStep
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
@@ -87,20 +87,11 @@ class SavedRecord:
 
 
 def read_record(stored: StoredStep) -> SavedRecord:
-    facts = stored.read_json("step.json")
-    try:
-        settings = {k: v for k, v in facts["config"].items() if k in TrainingConfig.model_fields}
-        settings["method"]
-        has_scores = (stored.folder / "scores.json").is_file()
-        return SavedRecord(
-            StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
-            facts["parent"],
-            settings,
-            Scores.from_json(stored.read_json("scores.json")) if has_scores else None,
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ModelError(
-            f"The facts about the step (step.json, scores.json) are damaged or incomplete: {error!r}.",
-            where=str(stored.folder),
-            remedy="Restore the step from a copy.",
-        ) from error
+    facts = read_facts(stored)
+    usable = TrainingConfig.model_fields.keys()
+    return SavedRecord(
+        StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
+        facts["parent"],
+        {key: value for key, value in facts["config"].items() if key in usable},
+        read_if_there(stored, SCORES, Scores.from_json),
+    )
