@@ -74,7 +74,10 @@ class ContinualTagger:
 
     @classmethod
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
-        """A saved tagger, as it was after its current step (or another). ``settings`` override its own."""
+        """A saved tagger, as it was after its current step (or another). ``settings`` override its own.
+
+        How a training is watched (trackers, workers and the like) is never taken from the folder.
+        """
         stored = ModelFolder(folder).step(step)
         ModelFolder(folder).verify(stored)
         found = read_record(stored)

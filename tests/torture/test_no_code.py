@@ -26,6 +26,7 @@ from cfner.model.facts import FACTS, LABELS
 from cfner.practice.diff_sources import two_models
 from cfner.practice.history import history, merge, rename, rollback, verify
 from cfner.tagger import ContinualTagger
+from cfner.training.config import WATCHING, TrainingConfig
 from counts import tell, times
 from hostile_corpora import CORPORA
 from hostile_folders import (
@@ -257,6 +258,22 @@ def test_any_value_anywhere_in_a_record_is_an_error_of_ours_or_none(two_steps: P
         shutil.rmtree(model)
     assert told
     tell(f"{VALUES} records with an odd value, {told} commands ended with an error of ours, none otherwise")
+
+
+def test_how_a_training_is_watched_is_not_taken_from_a_model(two_steps: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    path = folder / "steps" / "0002" / "step.json"
+    facts = json.loads(path.read_text())
+    watching = {"trackers": ["tensorboard"], "workers": 3, "eval_batch_size": 7, "checkpoint_minutes": 0.5}
+    assert watching.keys() == WATCHING
+    facts["config"] |= {**watching, "epochs": 77}
+    path.write_text(json.dumps(facts))
+    seal(path.parent)
+    config, usual = ContinualTagger.load(folder).config, TrainingConfig()
+    assert config.epochs == 77
+    assert all(getattr(config, name) == getattr(usual, name) for name in watching)
+    asked = ContinualTagger.load(folder, **{**watching, "trackers": ("tensorboard",)}).config
+    assert asked.trackers == ("tensorboard",) and asked.workers == 3
 
 
 def test_parents_in_a_circle_have_an_end(two_steps: Path, tmp_path: Path) -> None:

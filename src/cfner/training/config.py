@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cfner.errors import ConfigError, nearest, problems
 
-_WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
+# how a training is watched and what of the machine it uses: the choice of whoever starts it
+WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
 
 
 class TrainingConfig(BaseModel):
@@ -79,7 +80,7 @@ class TrainingConfig(BaseModel):
 
     def what_matters(self) -> dict[str, Any]:
         """The settings that decide what is computed, not how it is watched; JSON-able."""
-        return {key: value for key, value in self.model_dump(mode="json").items() if key not in _WATCHING}
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in WATCHING}
 
     @classmethod
     def build(

@@ -13,7 +13,7 @@ from cfner.model.store import StoredStep
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
-from cfner.training.config import TrainingConfig
+from cfner.training.config import WATCHING, TrainingConfig
 from cfner.training.environment import precision_used, versions
 from cfner.training.state import TrainingState
 
@@ -82,13 +82,16 @@ class SavedRecord:
 
     record: StepRecord
     parent: str | None
-    settings: dict[str, Any]  # of TrainingConfig, those that this version knows
+    settings: dict[str, Any]  # of TrainingConfig, those that decide what is computed and this version knows
     scores: Scores | None
 
 
 def read_record(stored: StoredStep) -> SavedRecord:
+    """Of the settings, those that say how a training is watched stay behind: a model may be a stranger's,
+    and it is not for a stranger to say where a training is reported to.
+    """
     facts = read_facts(stored)
-    usable = TrainingConfig.model_fields.keys()
+    usable = TrainingConfig.model_fields.keys() - WATCHING
     return SavedRecord(
         StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
         facts["parent"],
