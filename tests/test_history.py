@@ -142,6 +142,14 @@ def test_verify_finds_a_changed_byte_and_a_missing_parent(model: Path) -> None:
         verify(model)
 
 
+def test_verify_finds_a_step_that_lost_its_seal(model: Path) -> None:
+    rollback(model, 1)  # nothing names the second step now
+    (model / "steps/0002/seal.json").unlink()
+    assert len(history(model)) == 1
+    with pytest.raises(ModelError, match="0002: This looks like a step, but it has no seal"):
+        verify(model)
+
+
 @pytest.mark.parametrize("change", [rename, merge])
 def test_nothing_is_removed_where_linked_steps_lead_to(
     change: Callable[..., object], model: Path, tmp_path: Path

@@ -15,8 +15,10 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, ModelError
+from cfner.model.store import ModelFolder
 from cfner.practice.history import history, rename, rollback, verify
 from cfner.practice.learn import learn
+from cfner.practice.workplace import _keep_only
 from cfner.tagger import ContinualTagger
 from strangers import ORDERS, make_checkpoint
 
@@ -280,6 +282,25 @@ def test_nothing_is_copied_from_where_a_link_leads_to(
     with pytest.raises(ModelError, match=r"0001.* is not a plain"):
         learn(model, files["more"], out=tmp_path / "m2", settings=FAST)
     assert not (tmp_path / "m2.unfinished/steps/0001/scores.json").exists()
+
+
+def test_a_step_that_is_half_removed_is_not_taken_for_one(
+    two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+
+    def die(path: Path, ignore_errors: bool = False) -> None:
+        if path.exists():
+            (path / "seal.json").unlink()
+            raise Killed
+
+    monkeypatch.setattr("cfner.model.store.shutil.rmtree", die)
+    with pytest.raises(Killed):
+        _keep_only(ModelFolder(model), {"0001"}, "0001")
+    monkeypatch.undo()
+    assert [step.number for step in verify(model)] == [1]
+    ModelFolder(model).sweep()
+    assert [path.name for path in (model / "steps").iterdir()] == ["0001"]
 
 
 def test_what_another_learn_left_is_not_removed(

@@ -12,7 +12,7 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ModelError
-from cfner.model.store import ModelFolder
+from cfner.model.store import CURRENT, SEAL, ModelFolder
 from cfner.practice.history import merge, rename, rollback, verify
 from cfner.practice.learn import learn
 from cfner.tagger import ContinualTagger
@@ -21,6 +21,7 @@ from counts import tell, times
 HISTORIES = times(100, quick=8, short=1)
 TURNS = 8
 CHANGES = times(40, quick=20, short=10)  # bytes changed in each history
+REMOVALS = times(20, quick=10, short=5)  # files removed in each, besides all seals and the pointer
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +103,31 @@ def _changed_bytes_are_found(model: Path, draw: random.Random) -> int:
     return CHANGES
 
 
+def _removed_files_are_found(model: Path, draw: random.Random) -> int:
+    """One file at a time, seals and the pointer among them."""
+    files = sorted(path for path in model.rglob("*") if path.is_file() and path.stat().st_size)
+    seals = [path for path in files if path.name == SEAL]
+    chosen = {*seals, model / CURRENT, *draw.sample(files, min(REMOVALS, len(files)))}
+    for path in sorted(chosen):
+        honest = path.read_bytes()
+        path.unlink()
+        try:
+            verify(model)
+        except ModelError:
+            pass
+        else:
+            raise AssertionError(f"{path} is gone, and nobody noticed")
+        finally:
+            path.write_bytes(honest)
+    verify(model)
+    return len(chosen)
+
+
 def test_random_histories_come_back_exactly(
     two_steps: Path, tiny_corpus: Corpus, new_data: dict[str, Path], tmp_path: Path
 ) -> None:
     kinds: dict[str, int] = {}
-    found = 0
+    found, missed = 0, 0
     for number in range(HISTORIES):
         model = Path(shutil.copytree(two_steps, tmp_path / f"model-{number}"))
         rollback(model, 1)  # which knows two of the four types
@@ -117,10 +138,14 @@ def test_random_histories_come_back_exactly(
         steps = verify(model)
         assert {step.number for step in steps} >= set(history.predictions)
         found += _changed_bytes_are_found(model, history.draw)
+        missed += _removed_files_are_found(model, history.draw)
         for kind in history.done:
             kinds[kind] = kinds.get(kind, 0) + 1
         shutil.rmtree(model)
-    tell(f"{HISTORIES} histories {kinds}: predictions identical; {found} of {found} changed bytes found")
+    tell(
+        f"{HISTORIES} histories {kinds}: predictions identical; {found} of {found} changed bytes and "
+        f"{missed} of {missed} removed files found"
+    )
 
 
 def test_a_step_that_is_exchanged_breaks_the_chain(two_steps: Path, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def verify(model: str | Path) -> list[PastStep]:
     """Check every byte of every step and of the pointer, and that each step's parent is there and older."""
     folder = ModelFolder(model)
     folder.step()  # the current one: its name and its hash are what the pointer says
+    folder.refuse_unsealed()
     earlier: set[str] = set()
     for name in folder.names():
         step = folder.step(name)

@@ -191,7 +191,7 @@ def _keep_only(folder: ModelFolder, names: Collection[str], current: str) -> Non
         folder.point_to(current)
     for item in folder.steps_path.iterdir():
         if item.name not in names:
-            shutil.rmtree(item)
+            folder.remove(item.name)
 
 
 def _same_weights(one: ContinualTagger, other: ContinualTagger) -> bool:
