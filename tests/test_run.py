@@ -14,7 +14,7 @@ from cfner.benchmark.demo import run_demo
 from cfner.benchmark.run import run_stream
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.model.store import ModelFolder, write_json
+from cfner.model.store import ModelFolder
 from cfner.practice.history import rename, rollback
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -287,9 +287,8 @@ def test_the_demo_does_not_clear_away_what_somebody_made_of_it(what: str, copy: 
     if what == "a file":
         (demo / "thesis.txt").write_text("")
     elif what == "a step":
-        ModelFolder(demo / "cfner").add(
-            lambda folder: write_json(folder / "step.json", {"name": "learn zip"})
-        )
+        steps = demo / "cfner" / "steps"
+        shutil.copytree(steps / "0002", steps / "0003")
     else:
         rename(demo / "cfner", "animal", "beast")
     before = sorted(demo.rglob("*"))

@@ -16,6 +16,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.synthetic import generate
 from cfner.errors import ModelError
 from cfner.model.durable import is_partial, write_whole
+from cfner.model.facts import read_facts
 from cfner.model.prediction import Prediction
 from cfner.model.store import ModelFolder
 from cfner.stream.stream import TaskStream
@@ -102,5 +103,5 @@ def _not_ours(out: Path) -> Iterator[Path]:
     for method in METHODS:
         folder = ModelFolder(out / method)
         for step in map(folder.step, folder.names()):
-            if step.read_json("step.json").get("name") != f"step {int(step.name)}":
+            if read_facts(step)["name"] != f"step {int(step.name)}":
                 yield step.folder

@@ -20,7 +20,7 @@ from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.model.durable import is_partial
-from cfner.model.facts import SCORES, read_as
+from cfner.model.facts import SCORES, read_as, read_facts
 from cfner.model.lock import FILE as LOCK
 from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
@@ -239,7 +239,7 @@ def _open(
 def _refuse_changed(folder: ModelFolder, names: Sequence[str], stream: TaskStream) -> None:
     """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
     for name, step in zip_longest(names, stream.steps[: len(names)]):
-        facts = folder.step(name).read_json("step.json")
+        facts = read_facts(folder.step(name))
         if step is None or facts["kind"] != "learn" or set(facts["types"]) != set(step.types):
             raise ModelError(
                 f"Step {int(name)} ('{facts['name']}') is not of this run: the model was changed since.",
