@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -323,6 +323,79 @@ def test_an_error_is_one_paragraph_with_exit_code_2(
     assert said.err.startswith("Error: ")
     assert said.err.count("\n") == 1
     assert expected.rstrip(".") in said.err
+
+
+ODD = ("-1", "0", "nan", "inf", "-inf", str(10**18))
+# what is refused of these, besides what is not a number at all
+NUMBERS = {
+    "data describe {data} --every": ODD[:5],
+    "data split {data}/train.txt {out} --format conll --dev": ODD[:1] + ODD[2:],
+    "data split {data}/train.txt {out} --format conll --test": ODD[:1] + ODD[2:],
+    "data sample {out} --size": ODD,
+    "demo --out {out} --size": ODD,
+    "demo --out {out} --epochs": ODD[:5],
+    "train {data} --out {out} --min-mentions 1 --dry-run --epochs": ODD[:5],
+    "train {data} --out {out} --min-mentions 1 --dry-run --score-every": ODD[:5],
+    "train {data} --out {out} --min-mentions 1 --dry-run --lr-head": ODD[:1] + ODD[2:5],
+    "train {data} --out {out} --min-mentions 1 --dry-run --lambda-base": ODD[:1] + ODD[2:5],
+    "train {data} --out {out} --min-mentions 1 --dry-run --t-student": ODD[:5],
+    "learn {model} {data}/train.txt --out {out} --old-labels use --dev-share": ODD[:1] + ODD[2:],
+    "learn {model} {data}/train.txt --out {out} --old-labels use --max-forgetting": ODD[:1] + ODD[2:],
+    "diff {model} --text ada --show": ODD[:1] + ODD[2:5],
+    "diff {model} --text ada --keep": ODD[:1] + ODD[2:5],
+    "diff {model} --text ada --batch-size": ODD[:5],
+    "predict {model} ada --batch-size": ODD[:5],
+    "evaluate {model} {data} --batch-size": ODD[:5],
+    "evaluate {model} {data} --step": ODD,
+    "rollback {model} --": ODD,
+    "serve {model} --threads": ODD,
+    "serve {model} --max-wait": ODD,
+    "serve {model} --reload-seconds": ODD,
+    "serve {model} --shutdown-seconds": ODD,
+    "serve {model} --port": ODD[:1] + ODD[2:],
+    "bench run --data {data} --out {out} --min-mentions 1 --dry-run --processes": ODD[:5],
+    "bench run --data {data} --out {out} --min-mentions 1 --dry-run --gpus": ODD[:1] + ODD[2:5],
+    "bench speed {data} --repeat": ODD[:5],
+    "bench speed {data} --sentences": ODD,
+}
+
+
+@pytest.mark.parametrize("words", NUMBERS)
+def test_numbers_that_make_no_sense_are_refused(
+    words: str, cfner: Cfner, two_steps: Path, tiny_data: Path, tmp_path: Path
+) -> None:
+    places = {"data": tiny_data, "model": two_steps, "out": tmp_path / "out"}
+    for value in NUMBERS[words]:
+        said = cfner(*(word.format(**places) for word in words.split()), value)
+        assert said.code == 2, f"{value}: {said}"
+        assert "Error" in said.err and "Traceback" not in said.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", ["0", str(10**18)])
+def test_as_few_or_as_many_as_asked_for(value: str, cfner: Cfner, two_steps: Path, tiny_data: Path) -> None:
+    said = cfner("diff", f"{two_steps}@1", f"{two_steps}@2", tiny_data, "--show", value, "--keep", value)
+    assert said.code == 0, said.err
+
+
+def numbers_of(app: Any) -> Iterator[tuple[str, Any]]:
+    """Every number that a command takes, and the lowest that it may be."""
+    for group in app.registered_groups:
+        yield from numbers_of(group.typer_instance)
+    for command in app.registered_commands:
+        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+            kind, *about = get_args(hint) or (hint,)
+            if about and {int, float} & {kind, *get_args(kind)}:
+                yield f"{command.callback.__name__} {name}", about[0].min
+
+
+def test_every_number_has_a_lowest_value() -> None:
+    from cfner.cli.main import app
+
+    found = dict(numbers_of(app))
+    assert len(found) > 50
+    # any seed will do where only the choice of sentences depends on it
+    assert {name for name, lowest in found.items() if lowest is None} == {"split seed", "sample seed"}
 
 
 def test_input_that_is_not_utf_8_is_named_by_its_line(cfner: Cfner, two_steps: Path) -> None:

@@ -18,20 +18,20 @@ Flag = typer.Option
 Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started again, it goes on there.")]
 Seeds = Annotated[str, Flag(help="Seeds, with commas.")]
 Encoder = Annotated[str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm.")]
-Epochs = Annotated[int | None, Flag(help="Epochs per step.")]
-Every = Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")]
+Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
+Every = Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")]
 ScoreEvery = Annotated[
-    int | None, Flag(help="The same for the sentences that steps are scored on. Default: as --every.")
+    int | None, Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every.")
 ]
-MinMentions = Annotated[int, Flag(help="Drop types with fewer training mentions.")]
+MinMentions = Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
-Jobs = Annotated[int | None, Flag(help="Runs at once. Default: as many as fit the machine.")]
-Processes = Annotated[int, Flag(help="Processes (GPUs) per run, through accelerate.")]
+Jobs = Annotated[int | None, Flag(min=1, help="Runs at once. Default: as many as fit the machine.")]
+Processes = Annotated[int, Flag(min=1, help="Processes (GPUs) per run, through accelerate.")]
 Ray = Annotated[
     str | None, Flag("--ray", help="Address of a Ray cluster, 'auto', or 'local' to start one here.")
 ]
-Cores = Annotated[int, Flag(help="With --ray: cores per run.")]
-Gpus = Annotated[float, Flag(help="With --ray: GPUs per run.")]
+Cores = Annotated[int, Flag(min=1, help="With --ray: cores per run.")]
+Gpus = Annotated[float, Flag(min=0, max=1024, help="With --ray: GPUs per run.")]
 KeepModels = Annotated[bool, Flag("--keep-models", help="Keep each finished run's models, step by step.")]
 DryRun = Annotated[bool, Flag("--dry-run", help="Say what would be run, and stop.")]
 
@@ -48,8 +48,8 @@ def run(
             "'all': every method.",
         ),
     ] = "all",
-    first: Annotated[int, Flag(help="Types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(help="Types in each later step (PG).")] = 1,
+    first: Annotated[int, Flag(min=1, help="Types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(min=1, help="Types in each later step (PG).")] = 1,
     settings: Annotated[
         str | None, Flag(help="Several settings instead, as FG-PG with commas: 1-1,8-2.")
     ] = None,
@@ -131,8 +131,8 @@ def reproduce(
     data: Annotated[
         str | None, Flag("--data", "-d", help="Instead of the paper's: the same comparison on this corpus.")
     ] = None,
-    first: Annotated[int, Flag(help="With --data: types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(help="With --data: types in each later step (PG).")] = 1,
+    first: Annotated[int, Flag(min=1, help="With --data: types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(min=1, help="With --data: types in each later step (PG).")] = 1,
     min_mentions: MinMentions = 50,
     anyway: Annotated[
         bool, Flag("--anyway", help="Although the corpora's counts are not the paper's.")

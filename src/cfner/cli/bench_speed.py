@@ -15,9 +15,11 @@ def speed(
         str | None, typer.Argument(help="A corpus; by default text that is generated for the purpose.")
     ] = None,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Hub name, folder, or minilm.")] = "minilm",
-    sentences: Annotated[int, typer.Option(help="Sentences to train and predict on.")] = 400,
-    batch_size: Annotated[int, typer.Option(help="Sentences per batch in training.")] = 8,
-    repeat: Annotated[int, typer.Option(help="Turns; what is compared is measured in turns.")] = 5,
+    sentences: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Sentences to train and predict on.")
+    ] = 400,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sentences per batch in training.")] = 8,
+    repeat: Annotated[int, typer.Option(min=1, help="Turns; what is compared is measured in turns.")] = 5,
     only: Annotated[
         str, typer.Option(help="Parts, with commas: epochs, trainer, steps, prediction, search, memory.")
     ] = "",

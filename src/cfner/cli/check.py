@@ -38,7 +38,9 @@ def check(
     method: Annotated[
         str | None, typer.Option(help="Method to learn with; see 'cfner methods'. Default: the model's.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs, for the time that learning would take.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Epochs, for the time that learning would take.")
+    ] = None,
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Time some batches, about 10 seconds.")
     ] = True,

@@ -39,7 +39,7 @@ def describe(
     token_column: TokenColumn = None,
     scheme: SchemeOption = None,
     labels: Labels = None,
-    every: Annotated[int, typer.Option(help="Take each n-th sentence.")] = 1,
+    every: Annotated[int, typer.Option(min=1, help="Take each n-th sentence.")] = 1,
     json: Json = False,
 ) -> None:
     """Print sentences, tokens, mentions per type, scheme, repairs and overlaps."""
@@ -83,8 +83,8 @@ def split(
     target: Annotated[
         Path, typer.Argument(metavar="OUT_DIR", help="Folder for the train, dev and test files.")
     ],
-    dev: Annotated[float, typer.Option(help="Share of the sentences for dev.")] = 0.1,
-    test: Annotated[float, typer.Option(help="Share of the sentences for test.")] = 0.2,
+    dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the sentences for dev.")] = 0.1,
+    test: Annotated[float, typer.Option(min=0, max=1, help="Share of the sentences for test.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Another seed, another division.")] = 0,
     to: Annotated[str | None, typer.Option(help="Format to write; jsonl for texts, else conll.")] = None,
     scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
@@ -109,7 +109,8 @@ def sample(
         Path, typer.Argument(metavar="OUT_DIR", help="Folder for the train, dev and test files.")
     ],
     size: Annotated[
-        int, typer.Option(help="Training sentences; dev has a sixth, test a third of that.")
+        int,
+        typer.Option(min=1, max=1_000_000, help="Training sentences; dev has a sixth, test a third of that."),
     ] = 600,
     types: Annotated[
         str | None, typer.Option(help="Keep the labels of these types only, separated by commas.")

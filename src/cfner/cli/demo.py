@@ -19,9 +19,9 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, typer.Option(help="Training sentences to generate.")] = 1000,
-    epochs: Annotated[int, typer.Option(help="Epochs per step.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of corpus and training.")] = 0,
+    size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs per step.")] = 4,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:

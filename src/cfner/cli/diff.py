@@ -37,22 +37,24 @@ def diff(
             "labelled data. One model folder alone: its last two steps.",
         ),
     ],
-    step: Annotated[int | None, typer.Option(help="Which step of the first model.")] = None,
-    step2: Annotated[int | None, typer.Option(help="Which step of the second model.")] = None,
+    step: Annotated[int | None, typer.Option(min=1, help="Which step of the first model.")] = None,
+    step2: Annotated[int | None, typer.Option(min=1, help="Which step of the second model.")] = None,
     text: Annotated[
         list[str] | None,
         typer.Option("--text", "-t", help="A text itself, in place of TEXT; may be repeated."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
-    show: Annotated[int, typer.Option(help="Changes of each kind shown in the terminal.")] = 8,
-    keep: Annotated[int, typer.Option(help="Changed sentences kept for the page and the JSON.")] = 1000,
+    show: Annotated[int, typer.Option(min=0, help="Changes of each kind shown in the terminal.")] = 8,
+    keep: Annotated[
+        int, typer.Option(min=0, help="Changed sentences kept for the page and the JSON.")
+    ] = 1000,
     format: Annotated[str | None, typer.Option("--format", help="Format of labelled data.")] = None,
     tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
     plain_text: Annotated[
         bool, typer.Option("--plain", help="TEXT is plain text, one text per line, whatever its name.")
     ] = False,
-    batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Show which predictions changed from one model to another: lost, gained, retyped, moved.

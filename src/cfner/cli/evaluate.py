@@ -14,7 +14,7 @@ def evaluate(
     ],
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
     step: Annotated[
-        int | None, typer.Option(help="Which step of the model; default: the current one.")
+        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
     ] = None,
     format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
     tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
@@ -24,7 +24,7 @@ def evaluate(
             "--all-types", help="Score types that the data does not label, too: all their finds are wrong."
         ),
     ] = False,
-    batch_size: Annotated[int, typer.Option(help="Windows per batch.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Entity-level precision, recall and F1 per type, and the two confusions.

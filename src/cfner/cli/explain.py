@@ -21,21 +21,24 @@ def explain(
     run: Annotated[Path, typer.Argument(help="A run folder, written by 'cfner train'.")],
     data: Annotated[str, typer.Argument(help="The corpus that the run learned from.")],
     step: Annotated[
-        int | None, typer.Option(help="Which step, from 2 on (the first has no teacher). Default: the last.")
+        int | None,
+        typer.Option(min=1, help="Which step, from 2 on (the first has no teacher). Default: the last."),
     ] = None,
     sentence: Annotated[
         int | None,
-        typer.Option(help="Which sentence of the step's slice, from 0. Default: the one with most anchors."),
+        typer.Option(
+            min=0, help="Which sentence of the step's slice, from 0. Default: the one with most anchors."
+        ),
     ] = None,
     epoch: Annotated[
         int | None,
-        typer.Option(help="Epoch of the curriculum. Default: the one whose weights were saved."),
+        typer.Option(min=1, help="Epoch of the curriculum. Default: the one whose weights were saved."),
     ] = None,
-    top: Annotated[int, typer.Option(help="Labels shown of each distribution.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Labels shown of each distribution.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
-    every: Annotated[int, typer.Option(help="The --every of the training.")] = 1,
+    every: Annotated[int, typer.Option(min=1, help="The --every of the training.")] = 1,
     format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
     tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
 ) -> None:

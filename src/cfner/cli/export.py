@@ -18,7 +18,7 @@ def export(
         str, typer.Option("--to", help="hf: a stock transformers model. onnx: for onnxruntime.")
     ] = "hf",
     step: Annotated[
-        int | None, typer.Option(help="Which step of the model; default: the current one.")
+        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
     ] = None,
     int8: Annotated[
         bool, typer.Option("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")

@@ -53,7 +53,9 @@ def history(
 
 def rollback(
     model: Model,
-    step: Annotated[int, typer.Argument(help="The step to go back (or forward) to; see 'cfner history'.")],
+    step: Annotated[
+        int, typer.Argument(min=1, help="The step to go back (or forward) to; see 'cfner history'.")
+    ],
     json: Json = False,
 ) -> None:
     """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""

@@ -46,7 +46,7 @@ def learn(
         Path | None,
         Flag(help="Sentences labelled with old types: a model that forgot them is refused (exit code 3)."),
     ] = None,
-    max_forgetting: Annotated[float, Flag(help="F1 points that an old type may lose.")] = 2.0,
+    max_forgetting: Annotated[float, Flag(min=0, help="F1 points that an old type may lose.")] = 2.0,
     accept_forgetting: Annotated[
         list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
     ] = None,
@@ -61,12 +61,14 @@ def learn(
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method; may be repeated.")
     ] = None,
-    epochs: Annotated[int | None, Flag(help="Epochs.")] = None,
-    patience: Annotated[int | None, Flag(help="Stop after so many epochs without a better one.")] = None,
-    batch_size: Annotated[int | None, Flag(help="Sentences per batch and process.")] = None,
-    lr_encoder: Annotated[float | None, Flag(help="Learning rate of the encoder.")] = None,
-    lr_head: Annotated[float | None, Flag(help="Learning rate of the head.")] = None,
-    seed: Annotated[int | None, Flag(help="Seed of the training.")] = None,
+    epochs: Annotated[int | None, Flag(min=1, help="Epochs.")] = None,
+    patience: Annotated[
+        int | None, Flag(min=1, help="Stop after so many epochs without a better one.")
+    ] = None,
+    batch_size: Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")] = None,
+    lr_encoder: Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")] = None,
+    lr_head: Annotated[float | None, Flag(min=0, help="Learning rate of the head.")] = None,
+    seed: Annotated[int | None, Flag(min=0, help="Seed of the training.")] = None,
     preset: Annotated[
         str | None, Flag(help="'paper': the paper's settings, its choice of the epoch among them.")
     ] = None,
@@ -77,9 +79,10 @@ def learn(
     # how the data is read
     format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
     tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
-    every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    every: Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")] = 1,
     dev_share: Annotated[
-        float, Flag(help="Share of the sentences held out to choose the epoch, if there is no dev file.")
+        float,
+        Flag(min=0, help="Share of the sentences held out to choose the epoch, if there is no dev file."),
     ] = 0.15,
     json: Annotated[bool, Flag("--json", help="Print the report as JSON and nothing else.")] = False,
 ) -> None:

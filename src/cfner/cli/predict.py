@@ -34,7 +34,7 @@ def predict(
         ),
     ] = None,
     step: Annotated[
-        int | None, typer.Option(help="Which step of the model; default: the current one.")
+        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
     ] = None,
     output: Annotated[
         str | None,

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+_DAY = 86_400  # seconds
+
 
 def serve(
     model: Annotated[
@@ -14,7 +16,9 @@ def serve(
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any other than this machine's own needs an API key.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any that is free.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")
+    ] = 8000,
     api_key: Annotated[
         str | None,
         typer.Option(
@@ -23,28 +27,33 @@ def serve(
             "others on the machine.",
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(help="Bytes of one request (else 413).")] = 1_048_576,
-    max_texts: Annotated[int, typer.Option(help="Texts of one request (else 422).")] = 256,
-    max_text_length: Annotated[int, typer.Option(help="Characters of one text (else 422).")] = 20_000,
-    max_waiting: Annotated[int, typer.Option(help="Requests waiting for their answer (else 429).")] = 128,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of one request (else 413).")] = 1_048_576,
+    max_texts: Annotated[int, typer.Option(min=1, help="Texts of one request (else 422).")] = 256,
+    max_text_length: Annotated[int, typer.Option(min=1, help="Characters of one text (else 422).")] = 20_000,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="Requests waiting for their answer (else 429).")
+    ] = 128,
     max_wait: Annotated[
         float,
         typer.Option(
-            help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429)."
+            min=0,
+            max=_DAY,
+            help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429).",
         ),
     ] = 0.5,
-    batch_texts: Annotated[int, typer.Option(help="Texts computed together.")] = 64,
+    batch_texts: Annotated[int, typer.Option(min=1, help="Texts computed together.")] = 64,
     steps_kept: Annotated[
-        int, typer.Option(help="Steps kept in memory beside the current one, for the time slider.")
+        int, typer.Option(min=0, help="Steps kept in memory beside the current one, for the time slider.")
     ] = 2,
     reload_seconds: Annotated[
-        float, typer.Option(help="How often to look whether the current step has changed.")
+        float, typer.Option(min=0, max=_DAY, help="How often to look whether the current step has changed.")
     ] = 1.0,
     shutdown_seconds: Annotated[
-        float, typer.Option(help="How long accepted requests may take after SIGTERM.")
+        float, typer.Option(min=0, max=_DAY, help="How long accepted requests may take after SIGTERM.")
     ] = 30.0,
     threads: Annotated[
-        int | None, typer.Option(help="Processor threads for computing; default: torch decides.")
+        int | None,
+        typer.Option(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
     ] = None,
     access_log: Annotated[bool, typer.Option(help="Log every request (never its text).")] = False,
 ) -> None:

@@ -20,18 +20,19 @@ def train(
     data: Annotated[str, typer.Argument(help="A folder with train, dev and test files; see 'cfner data'.")],
     out: Annotated[Path, Flag("--out", "-o", help="Folder for the models and results.json.")],
     # the stream
-    first: Annotated[int, Flag(help="Types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(help="Types in each later step (PG).")] = 1,
+    first: Annotated[int, Flag(min=1, help="Types in the first step (FG).")] = 1,
+    per_step: Annotated[int, Flag(min=1, help="Types in each later step (PG).")] = 1,
     order: Annotated[
         str | None, Flag(help="Types in the order of learning, comma-separated; else alphabetical.")
     ] = None,
     sampling: Annotated[
         str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
     ] = "greedy",
-    min_mentions: Annotated[int, Flag(help="Drop types with fewer training mentions.")] = 50,
-    every: Annotated[int, Flag(help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    min_mentions: Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")] = 50,
+    every: Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")] = 1,
     score_every: Annotated[
-        int | None, Flag(help="The same for the sentences that steps are scored on. Default: as --every.")
+        int | None,
+        Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every."),
     ] = None,
     score_on: Annotated[
         str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")
@@ -46,29 +47,33 @@ def train(
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
     ] = None,
-    k: Annotated[int | None, Flag("--k", help="Matched tokens per anchor.")] = None,
-    delta_1: Annotated[float | None, Flag("--delta-1", help="Curriculum threshold, first epoch.")] = None,
-    delta_m: Annotated[float | None, Flag("--delta-m", help="Curriculum threshold from epoch m on.")] = None,
-    m: Annotated[int | None, Flag("--m", help="Epoch at which delta_m is reached.")] = None,
-    lambda_base: Annotated[float | None, Flag(help="Weight of keeping the old.")] = None,
-    t_student: Annotated[float | None, Flag("--t-student", help="Temperature of the student.")] = None,
-    t_teacher: Annotated[float | None, Flag("--t-teacher", help="Temperature of the teacher.")] = None,
+    k: Annotated[int | None, Flag("--k", min=0, help="Matched tokens per anchor.")] = None,
+    delta_1: Annotated[
+        float | None, Flag("--delta-1", min=0, help="Curriculum threshold, first epoch.")
+    ] = None,
+    delta_m: Annotated[
+        float | None, Flag("--delta-m", min=0, help="Curriculum threshold from epoch m on.")
+    ] = None,
+    m: Annotated[int | None, Flag("--m", min=1, help="Epoch at which delta_m is reached.")] = None,
+    lambda_base: Annotated[float | None, Flag(min=0, help="Weight of keeping the old.")] = None,
+    t_student: Annotated[float | None, Flag("--t-student", min=0, help="Temperature of the student.")] = None,
+    t_teacher: Annotated[float | None, Flag("--t-teacher", min=0, help="Temperature of the teacher.")] = None,
     # the training
     encoder: Annotated[
         str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. Default: bert-base-cased.")
     ] = None,
-    epochs: Annotated[int | None, Flag(help="Epochs per step.")] = None,
+    epochs: Annotated[int | None, Flag(min=1, help="Epochs per step.")] = None,
     patience: Annotated[
-        int | None, Flag(help="Stop a step after so many epochs without a better dev F1.")
+        int | None, Flag(min=1, help="Stop a step after so many epochs without a better dev F1.")
     ] = None,
-    batch_size: Annotated[int | None, Flag(help="Sentences per batch and process.")] = None,
-    lr_encoder: Annotated[float | None, Flag(help="Learning rate of the encoder.")] = None,
-    lr_head: Annotated[float | None, Flag(help="Learning rate of the head.")] = None,
+    batch_size: Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")] = None,
+    lr_encoder: Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")] = None,
+    lr_head: Annotated[float | None, Flag(min=0, help="Learning rate of the head.")] = None,
     precision: Annotated[
         str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
     ] = None,
     matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
-    seed: Annotated[int, Flag(help="Seed of the split and of the training.")] = 0,
+    seed: Annotated[int, Flag(min=0, help="Seed of the split and of the training.")] = 0,
     tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,
     preset: Annotated[str | None, Flag(help="'paper': the paper's settings.")] = None,
     config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,

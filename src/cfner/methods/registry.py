@@ -25,7 +25,7 @@ from cfner.objective.terms import LabelRoles, Objective, TeacherView
 class MethodParameters(BaseModel):
     """A method's own settings, under the paper's names."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class NewData:
             raise CorpusError(
                 "There are no training sentences.", where=corpus.name, remedy="Give a train file."
             )
-        if not 0 <= dev_share < 1:
+        if not 0 <= dev_share < 1:  # not a number is neither
             raise ConfigError(
                 f"A share of {dev_share} cannot be held out.",
                 remedy="Give --dev-share a number from 0 (nothing) up to, but less than, 1.",

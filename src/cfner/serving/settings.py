@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, fields
+from math import isfinite
 from typing import Final
 
 from cfner.errors import ConfigError
@@ -42,7 +43,9 @@ class ServeSettings:
         for field in fields(self):
             value = getattr(self, field.name)
             lowest = 0 if field.name in {"port", "steps_kept"} else None
-            if isinstance(value, int | float) and (value < 0 if lowest == 0 else value <= 0):
+            if isinstance(value, int | float) and not (
+                (value >= 0 if lowest == 0 else value > 0) and isfinite(value)
+            ):
                 raise ConfigError(
                     f"{field.name} is {value}, which makes no sense.", remedy="Give a positive number."
                 )

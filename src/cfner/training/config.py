@@ -19,7 +19,7 @@ WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minu
 class TrainingConfig(BaseModel):
     """How a step is trained. The defaults were measured: see docs/decisions.md."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     # what is trained
     encoder: str = Field("bert-base-cased", description="hub name, folder, or 'minilm'")
