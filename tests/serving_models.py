@@ -41,9 +41,10 @@ def add_step(
     def write(path: Path) -> None:
         write_model(path, model)
         facts = {"types": types[-1:], "known": types[:-1], "name": f"learn {types[-1]}", "parent": None}
-        write_json(path / "step.json", facts | {"kind": "learn", "created": "2030-01-02T03:04:05+00:00"})
+        learned = {"kind": "learn", "config": {"method": "cfner"}, "data": {"train": {"sentences": 9}}}
+        write_json(path / "step.json", facts | learned | {"created": "2030-01-02T03:04:05+00:00"})
         if scored:
-            counts = {t: Counts(90 - 11 * i, 100, 100) for i, t in enumerate(reversed(types))}
+            counts = {t: Counts(max(90 - 11 * i, 0), 100, 100) for i, t in enumerate(reversed(types))}
             write_json(path / "scores.json", Scores(tuple(types), counts).to_json())
 
     return ModelFolder(folder).add(write)
