@@ -170,11 +170,10 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
     write_runs(tmp_path, {"cfner": 0.9}, [SMALL], seeds=[0])
     before = {path: path.read_bytes() for path in write_report(tmp_path)}
 
-    def full(self: Path, content: str, encoding: str) -> None:
-        self.write_bytes(content.encode(encoding)[:10])
+    def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("cfner.model.durable.flush", full)  # of a file that is written and has no name yet
     with pytest.raises(ModelError, match="No space left"):
         write_report(tmp_path)
     assert {path: path.read_bytes() for path in before} == before
