@@ -107,7 +107,9 @@ def guard(
         if not mentions[index]:
             continue
         loss = _interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
-        certain = loss.low > max_forgetting and _surely_worse(*(e.get(type_, _Errors()) for e in errors))
+        verdict = _uncertain(loss, int(mentions[index]), int(holding[index]), max_forgetting)
+        if loss.low > max_forgetting and _surely_worse(*(e.get(type_, _Errors()) for e in errors)):
+            verdict = "accepted" if type_ in accepted else "forgotten"
         reports.append(
             TypeReport(
                 type_,
@@ -115,9 +117,7 @@ def guard(
                 _interval(measured[0, index], drawn[:, 0, index]),
                 _interval(measured[1, index], drawn[:, 1, index]),
                 loss,
-                ("accepted" if type_ in accepted else "forgotten")
-                if certain
-                else _uncertain(loss, int(mentions[index]), int(holding[index]), max_forgetting),
+                verdict,
             )
         )
     absent = tuple(t for t, count in zip(old_types, mentions, strict=True) if not count)
@@ -126,7 +126,7 @@ def guard(
 
 
 def _uncertain(loss: Interval, mentions: int, sentences: int, limit: float) -> Verdict:
-    """What to say of a type of which no loss is certain."""
+    """What to say of a type unless its loss is certain."""
     if mentions < FEWEST_MENTIONS:
         return "too few mentions"
     if sentences < FEWEST_SENTENCES:

@@ -18,7 +18,7 @@ from cfner.interop.models import is_model_folder
 from cfner.model.durable import PARTIAL, flush, flush_tree, is_partial, write_whole, writing
 from cfner.model.facts import read_facts
 from cfner.model.lock import FILE as LOCK
-from cfner.model.store import CURRENT, ModelFolder, refuse_unusual
+from cfner.model.store import CURRENT, ModelFolder, is_step_name, refuse_unusual
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
 
@@ -91,7 +91,7 @@ class Workplace:
         refuse_unusual(here.steps_path, a_folder=True)
         inside = list(here.steps_path.iterdir()) if here.steps_path.is_dir() else []
         strange = [item for item in here.path.iterdir() if item.name not in _OURS and not is_partial(item)]
-        strange += [item for item in inside if not (item.name.isdecimal() or item.name.startswith(PARTIAL))]
+        strange += [item for item in inside if not (is_step_name(item.name) or item.name.startswith(PARTIAL))]
         if strange:
             raise ModelError(
                 "The folder is needed for the unfinished step, but holds something else.",
@@ -128,7 +128,7 @@ class Workplace:
         return ModelError(
             "An interrupted 'learn' from another model left this folder.",
             where=str(self.unfinished),
-            remedy="Remove it if it is not needed, or choose another --out.",
+            remedy="Remove it if it is not needed, or move it away.",
         )
 
     def accept(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
