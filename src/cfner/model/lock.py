@@ -15,13 +15,15 @@ from cfner.model.store import refuse_unusual
 
 FILE = ".lock"
 PATIENCE = 10.0  # seconds that a short piece of work waits for another
+# A child that was forked just before its parent was killed holds on until it first runs, and lets go then.
+MOMENT = 1.0
 
 _held: dict[Path, int] = {}  # by this process, with the open file
 
 
 @contextmanager
-def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Hold the folder's lock; whoever comes second is told at once, or after ``wait`` seconds.
+def locked(folder: Path, *, wait: float = MOMENT) -> Iterator[None]:
+    """Hold the folder's lock; whoever comes second is told after ``wait`` seconds.
 
     A process may enter its own lock again. The file stays behind, which means nothing: only a living
     process can hold it.
