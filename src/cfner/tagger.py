@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.words import sentence_from_characters
-from cfner.errors import ModelError, StreamError
+from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
 from cfner.interop.models import is_model_folder, open_model
@@ -87,7 +87,12 @@ class ContinualTagger:
         if isinstance(given := settings.get("parameters", {}), Mapping):  # what is none is refused below
             settings["parameters"] = {**saved.get("parameters", {}), **given}
         model = read_model(stored)
-        tagger = cls(model, TrainingConfig.build({**saved, "encoder": model.encoder, **settings}))
+        try:
+            config = TrainingConfig.build({**saved, "encoder": model.encoder, **settings})
+        except ConfigError:
+            found.refuse_bad_settings()
+            raise
+        tagger = cls(model, config)
         tagger.record, tagger.scores = found.record, found.scores
         tagger._saved, tagger._parent = stored, found.parent
         return tagger

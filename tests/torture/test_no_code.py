@@ -276,6 +276,20 @@ def test_how_a_training_is_watched_is_not_taken_from_a_model(two_steps: Path, tm
     assert asked.trackers == ("tensorboard",) and asked.workers == 3
 
 
+def test_settings_that_cannot_be_used_are_told_with_their_file(two_steps: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    path = folder / "steps" / "0002" / "step.json"
+    facts = json.loads(path.read_text())
+    facts["config"]["epochs"] = -1
+    path.write_text(json.dumps(facts))
+    seal(path.parent)
+    with pytest.raises(ModelError, match=r"0002/step\.json: .* cannot be used. .*epochs"):
+        ContinualTagger.load(folder)
+    assert ContinualTagger.load(folder, epochs=3).config.epochs == 3
+    with pytest.raises(ConfigError, match=r"^Bad settings: .*batch_size"):  # nobody's but the caller's
+        ContinualTagger.load(two_steps, batch_size=-1)
+
+
 def test_parents_in_a_circle_have_an_end(two_steps: Path, tmp_path: Path) -> None:
     """The seal of a step that is not the current one says what it likes."""
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))

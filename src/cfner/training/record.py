@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
+from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.scores import Scores
-from cfner.model.facts import SCORES, read_facts, read_if_there
+from cfner.model.facts import FACTS, SCORES, read_facts, read_if_there
 from cfner.model.store import StoredStep
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
@@ -84,6 +86,18 @@ class SavedRecord:
     parent: str | None
     settings: dict[str, Any]  # of TrainingConfig, those that decide what is computed and this version knows
     scores: Scores | None
+    file: Path
+
+    def refuse_bad_settings(self) -> None:
+        """When settings were refused: if those in the record are to blame, say which file holds them."""
+        try:
+            TrainingConfig.build(self.settings)
+        except ConfigError as error:
+            raise ModelError(
+                f"The settings with which the step was learned cannot be used. {error.what}",
+                where=str(self.file),
+                remedy="Give other values for them, or take another step.",
+            ) from error
 
 
 def read_record(stored: StoredStep) -> SavedRecord:
@@ -97,4 +111,5 @@ def read_record(stored: StoredStep) -> SavedRecord:
         facts["parent"],
         {key: value for key, value in facts["config"].items() if key in usable},
         read_if_there(stored, SCORES, Scores.from_json),
+        stored.folder / FACTS,
     )
