@@ -34,7 +34,7 @@ def data(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(data: Path, encoder: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cfner.cli.main", "bench", "run", "--data", str(data), "--out", str(out)]
+    command = [sys.executable, "-m", "cfner", "bench", "run", "--data", str(data), "--out", str(out)]
     settings = ["--first", "2", "--per-step", "2", "--min-mentions", "1", "--epochs", "1", "--seeds", "0"]
     everything = [*command, *settings, "--encoder", str(encoder), "--methods", "cfner,finetune", *more]
     return subprocess.run(

@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def _grid(data: Path, encoder: Path, out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cfner.cli.main", "bench", "run", "--data", str(data), "--out", str(out)]
+    command = [sys.executable, "-m", "cfner", "bench", "run", "--data", str(data), "--out", str(out)]
     stream = ["--first", "2", "--per-step", "1", "--min-mentions", "1", "--seeds", "0,1", "--epochs", "3"]
     methods = ["--methods", "cfner, extendner, lucir", "--jobs", "2"]
     settings = ["--encoder", str(encoder), "--set", "checkpoint_minutes=0"]

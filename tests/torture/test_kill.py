@@ -150,7 +150,7 @@ def test_the_command_goes_on_after_a_kill(tiny_data: Path, tiny_encoder: Path, t
         settings = ["--set", "checkpoint_minutes=0", "--set", "max_length=32", "--epochs", "4"]
         stream = ["--first", "2", "--per-step", "1", "--min-mentions", "1", "--encoder", str(tiny_encoder)]
         what = ["train", str(tiny_data), "--out", str(out), "--resume", "--json"]
-        return [sys.executable, "-m", "cfner.cli.main", *what, *stream, *settings]
+        return [sys.executable, "-m", "cfner", *what, *stream, *settings]
 
     kills, wanted, draw = 0, COMMANDS, random.Random(0)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -126,7 +126,3 @@ def _tell(what: str) -> NoReturn:
     # what is told may contain words and labels from files
     typer.secho(f"Error: {visible(what)}", fg=typer.colors.RED, err=True)
     sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()
