@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError
-from cfner.model import encoders
+from cfner.model import encoders, fetching
 from cfner.model.encoders import known_encoders, load_encoder, resolve, strip_classifier, usable_length
 
 
@@ -50,7 +50,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     with pytest.raises(EncoderError) as caught:
         load_encoder("some-org/some-encoder")
     assert "'some-org/some-encoder' on the hub" in str(caught.value)
@@ -66,7 +66,7 @@ def test_a_machine_without_network_is_told_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setattr("socket.getaddrinfo", no_name_service)
-    assert not encoders._hub_answers()
+    assert not fetching.hub_answers()
 
 
 @pytest.mark.parametrize("name", ["./no/such/folder", "/no/such/folder", "~/nothing", "a/b/c"])

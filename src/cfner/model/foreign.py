@@ -40,10 +40,10 @@ def load_folder(folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
     """A token classifier from a folder, and what transformers says of its missing weights."""
     from transformers import AutoModelForTokenClassification
 
-    _refuse_beside(folder)
+    refuse_beside(folder)
     files = _weight_files(folder)
     shapes = {name: shape for file in files for name, shape in shapes_in(file).items()}
-    config = _settings(folder, shapes)
+    config = settings_of(folder, shapes)
     with without_memory():
         empty: Any = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
     refuse_size(empty, shapes, folder)
@@ -58,11 +58,14 @@ def load_folder(folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
     )
     for name, stored, built in sorted(info["mismatched_keys"]):
         raise other_shape(name, tuple(stored), tuple(built), folder, _ANEW)
-    body.config.name_or_path = str(folder)
     return body, info
 
 
-def _refuse_beside(folder: Path) -> None:
+def has_weights(folder: Path) -> bool:
+    return (folder / _WEIGHTS).is_file() or (folder / _INDEX).is_file()
+
+
+def refuse_beside(folder: Path) -> None:
     """What would make another model of it, and what leads the tokenizer out of the folder."""
     if (folder / "adapter_config.json").exists():
         raise ModelError(
@@ -101,7 +104,8 @@ def _plain_file(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _settings(folder: Path, shapes: Shapes) -> Any:
+def settings_of(folder: Path, shapes: Shapes | None = None) -> Any:
+    """The folder's settings, looked at; also whether they fit the weights, if those are known."""
     from transformers import AutoConfig
 
     path = folder / "config.json"
@@ -117,10 +121,11 @@ def _settings(folder: Path, shapes: Shapes) -> Any:
         # before transformers makes a list with a place for each
         refuse_labels(facts, path)
         for key in _DEPTHS:
-            if isinstance(facts.get(key), int):
+            if shapes is not None and isinstance(facts.get(key), int):
                 refuse_layers(facts, key, shapes, path)
     config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-    refuse_depth(config, shapes, path)
+    if shapes is not None:
+        refuse_depth(config, shapes, path)
     _choose_attention(config, path)
     return config
 

@@ -1,0 +1,52 @@
+"""Checkpoints on the Hugging Face hub: fetched into its cache, then read like any other folder."""
+
+from __future__ import annotations
+
+import socket
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+# what a token classifier is read from; neither code nor pickled weights, nor what lies in folders of its own
+_WANTED = ("*.json", "*.txt", "*.model", "model.safetensors", "model-*-of-*.safetensors")
+_UNWANTED = ("*/*",)
+
+
+def fetch(name: str) -> Path:
+    """The checkpoint's folder in the cache, up to date if the hub can be reached."""
+    from huggingface_hub import snapshot_download
+
+    return Path(
+        snapshot_download(
+            name,
+            local_files_only=not hub_answers(),
+            allow_patterns=list(_WANTED),
+            ignore_patterns=list(_UNWANTED),
+        )
+    )
+
+
+def cache() -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def is_cached(name: str) -> bool:
+    return (cache() / f"models--{name.replace('/', '--')}").is_dir()
+
+
+def hub_answers() -> bool:
+    """Whether the hub's name resolves: without this, a machine with no network retries for a minute."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    host = urllib.parse.urlsplit(constants.ENDPOINT).hostname
+    if urllib.request.getproxies() or host is None:
+        return True  # a proxy resolves names for us
+    try:
+        socket.getaddrinfo(host, 443)
+    except OSError:
+        return False
+    return True
