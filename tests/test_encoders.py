@@ -140,6 +140,29 @@ def test_an_encoder_whose_weights_are_no_numbers_is_refused(tiny_encoder: Path, 
         load_encoder(str(folder))
 
 
+def test_weights_under_the_names_of_the_first_bert_are_found(tiny_encoder: Path, tmp_path: Path) -> None:
+    """bert-base-cased is such a checkpoint: gamma and beta, and heads that nobody here needs."""
+    from transformers import AutoConfig, BertForPreTraining
+
+    folder = Path(shutil.copytree(tiny_encoder, tmp_path / "encoder"))
+    torch.manual_seed(0)
+    network = BertForPreTraining(AutoConfig.from_pretrained(folder))
+    meant = {
+        name: torch.randn_like(value) if value.is_floating_point() else value.clone()
+        for name, value in network.state_dict().items()
+        if "predictions.decoder" not in name  # shared with the embeddings
+    }
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+        for name, value in meant.items()
+    }
+    assert old.keys() != meant.keys()
+    save_file(old, folder / "model.safetensors", metadata={"format": "pt"})
+    found = load_encoder(str(folder)).body.state_dict()
+    assert found
+    assert all(torch.equal(value, meant[name]) for name, value in found.items())
+
+
 def test_the_limit_is_the_encoders_own_or_less(tiny_encoder: Path) -> None:
     assert load_encoder(str(tiny_encoder)).max_length == 64
     assert load_encoder(str(tiny_encoder), max_length=20).max_length == 20
