@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cfner.cli.options import Config, Every, MinMentions, Preset, ScoreEvery, Use
+
 if TYPE_CHECKING:
     from cfner.benchmark.backends import Backend
     from cfner.benchmark.cells import Cell
@@ -19,11 +21,6 @@ Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started agai
 Seeds = Annotated[str, Flag(help="Seeds, with commas.")]
 Encoder = Annotated[str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm.")]
 Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
-Every = Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")]
-ScoreEvery = Annotated[
-    int | None, Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every.")
-]
-MinMentions = Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
 Jobs = Annotated[int | None, Flag(min=1, help="Runs at once. Default: as many as fit the machine.")]
 Processes = Annotated[int, Flag(min=1, help="Processes (GPUs) per run, through accelerate.")]
@@ -67,12 +64,10 @@ def run(
     score_every: ScoreEvery = None,
     score_on: Annotated[str, Flag(help="test, or dev when choosing settings.")] = "test",
     min_mentions: MinMentions = 50,
-    preset: Annotated[str | None, Flag(help="'paper': the paper's settings.")] = None,
-    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
+    preset: Preset = None,
+    config: Config = None,
     set_: Set = None,
-    use: Annotated[
-        list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")
-    ] = None,
+    use: Use = None,
     jobs: Jobs = None,
     processes: Processes = 1,
     ray: Ray = None,

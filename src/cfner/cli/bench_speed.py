@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Json
+
 if TYPE_CHECKING:
     from cfner.benchmark.speed import Ratio
 
@@ -24,7 +26,7 @@ def speed(
         str, typer.Option(help="Parts, with commas: epochs, trainer, steps, prediction, search, memory.")
     ] = "",
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Measure what the causal effect costs, and how fast training and prediction are beside others.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.data import FormatOption, Json, TagColumn
+from cfner.cli.options import Format, Json, TagColumn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,7 @@ def check(
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Time some batches, about 10 seconds.")
     ] = True,
-    format: FormatOption = None,
+    format: Format = None,
     tag_column: TagColumn = None,
     json: Json = False,
 ) -> None:

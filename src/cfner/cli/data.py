@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cfner.cli.options import Format, Json, TagColumn
+
 if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.sentence import Sentence
 
 app = typer.Typer(name="data", help="Look at corpora, convert and split them.", no_args_is_help=True)
 
-FormatOption = Annotated[
-    str | None, typer.Option("--format", help="Format of the input; found out if left out.")
-]
-TagColumn = Annotated[
-    str | None, typer.Option(help="Column or field of the tags: a name, or a number from 0.")
-]
 TokenColumn = Annotated[str | None, typer.Option(help="Column or field of the words or the text.")]
 SchemeOption = Annotated[
     str | None,
@@ -26,7 +22,6 @@ SchemeOption = Annotated[
 ]
 Labels = Annotated[str | None, typer.Option(help="Names of integer tags, in order, separated by commas.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @app.command()
@@ -34,7 +29,7 @@ def describe(
     path: Annotated[
         str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")
     ],
-    format: FormatOption = None,
+    format: Format = None,
     tag_column: TagColumn = None,
     token_column: TokenColumn = None,
     scheme: SchemeOption = None,
@@ -59,7 +54,7 @@ def convert(
         str | None, typer.Option(help="Format to write; by default what OUT's suffix says.")
     ] = None,
     scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
-    format: FormatOption = None,
+    format: Format = None,
     tag_column: TagColumn = None,
     token_column: TokenColumn = None,
     from_scheme: SchemeOption = None,
@@ -88,7 +83,7 @@ def split(
     seed: Annotated[int, typer.Option(help="Another seed, another division.")] = 0,
     to: Annotated[str | None, typer.Option(help="Format to write; jsonl for texts, else conll.")] = None,
     scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
-    format: FormatOption = None,
+    format: Format = None,
     tag_column: TagColumn = None,
     token_column: TokenColumn = None,
     from_scheme: SchemeOption = None,

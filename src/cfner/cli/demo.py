@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Json
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -23,7 +25,7 @@ def demo(
     size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per step.")] = 4,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Learn 16 clinical types in four steps, by plain fine-tuning and by CFNER, and compare."""
     from cfner.benchmark.demo import run_demo

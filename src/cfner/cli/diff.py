@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Format, Json, TagColumn
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -49,13 +51,13 @@ def diff(
     keep: Annotated[
         int, typer.Option(min=0, help="Changed sentences kept for the page and the JSON.")
     ] = 1000,
-    format: Annotated[str | None, typer.Option("--format", help="Format of labelled data.")] = None,
-    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    format: Format = None,
+    tag_column: TagColumn = None,
     plain_text: Annotated[
         bool, typer.Option("--plain", help="TEXT is plain text, one text per line, whatever its name.")
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Show which predictions changed from one model to another: lost, gained, retyped, moved.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cfner.cli.options import Format, Json, TagColumn
+
 
 def evaluate(
     model: Annotated[
@@ -16,8 +18,8 @@ def evaluate(
     step: Annotated[
         int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
     ] = None,
-    format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
-    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    format: Format = None,
+    tag_column: TagColumn = None,
     all_types: Annotated[
         bool,
         typer.Option(
@@ -25,7 +27,7 @@ def evaluate(
         ),
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Entity-level precision, recall and F1 per type, and the two confusions.
 

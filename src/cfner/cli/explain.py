@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Format, Json, TagColumn
+
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
@@ -37,10 +39,10 @@ def explain(
     top: Annotated[int, typer.Option(min=1, help="Labels shown of each distribution.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
     every: Annotated[int, typer.Option(min=1, help="The --every of the training.")] = 1,
-    format: Annotated[str | None, typer.Option("--format", help="Format of the data.")] = None,
-    tag_column: Annotated[str | None, typer.Option(help="Column of the tags: a name or a number.")] = None,
+    format: Format = None,
+    tag_column: TagColumn = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
     from cfner.cli.show import console, plain, print_json

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Json
+
 if TYPE_CHECKING:
     from cfner.interop.export_folder import ExportReport
 
@@ -43,7 +45,7 @@ def export(
         bool | None,
         typer.Option("--private/--public", help="Of a new repository on the hub; default: your account's."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Write a model so that programs without cfner can use it, with a model card.
 

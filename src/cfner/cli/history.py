@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Json
+
 if TYPE_CHECKING:
     from cfner.practice.history import PastStep
 
 Model = Annotated[Path, typer.Argument(help="A model folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 def history(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import BatchSize, Config, EncoderRate, Every, Format, HeadRate, Json, Set, TagColumn
 from cfner.cli.train import given_settings
 
 if TYPE_CHECKING:
@@ -65,26 +66,24 @@ def learn(
     patience: Annotated[
         int | None, Flag(min=1, help="Stop after so many epochs without a better one.")
     ] = None,
-    batch_size: Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")] = None,
-    lr_encoder: Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")] = None,
-    lr_head: Annotated[float | None, Flag(min=0, help="Learning rate of the head.")] = None,
+    batch_size: BatchSize = None,
+    lr_encoder: EncoderRate = None,
+    lr_head: HeadRate = None,
     seed: Annotated[int | None, Flag(min=0, help="Seed of the training.")] = None,
     preset: Annotated[
         str | None, Flag(help="'paper': the paper's settings, its choice of the epoch among them.")
     ] = None,
-    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
-    set_: Annotated[
-        list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")
-    ] = None,
+    config: Config = None,
+    set_: Set = None,
     # how the data is read
-    format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
-    tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
-    every: Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")] = 1,
+    format: Format = None,
+    tag_column: TagColumn = None,
+    every: Every = 1,
     dev_share: Annotated[
         float,
         Flag(min=0, help="Share of the sentences held out to choose the epoch, if there is no dev file."),
     ] = 0.15,
-    json: Annotated[bool, Flag("--json", help="Print the report as JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Teach a model new entity types from text labelled with them alone, and report what became of the old.
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+from cfner.cli.options import Json
 
 
 def methods(

@@ -9,6 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cfner.cli.options import (
+    BatchSize,
+    Config,
+    EncoderRate,
+    Every,
+    Format,
+    HeadRate,
+    Json,
+    MinMentions,
+    Preset,
+    ScoreEvery,
+    Set,
+    TagColumn,
+    Use,
+)
+
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
     from cfner.training.config import TrainingConfig
@@ -28,22 +44,17 @@ def train(
     sampling: Annotated[
         str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
     ] = "greedy",
-    min_mentions: Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")] = 50,
-    every: Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")] = 1,
-    score_every: Annotated[
-        int | None,
-        Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every."),
-    ] = None,
+    min_mentions: MinMentions = 50,
+    every: Every = 1,
+    score_every: ScoreEvery = None,
     score_on: Annotated[
         str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")
     ] = "test",
-    format: Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")] = None,
-    tag_column: Annotated[str | None, Flag(help="Column of the tags: a name, or a number from 0.")] = None,
+    format: Format = None,
+    tag_column: TagColumn = None,
     # the method
     method: Annotated[str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: cfner.")] = None,
-    use: Annotated[
-        list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")
-    ] = None,
+    use: Use = None,
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
     ] = None,
@@ -66,24 +77,22 @@ def train(
     patience: Annotated[
         int | None, Flag(min=1, help="Stop a step after so many epochs without a better dev F1.")
     ] = None,
-    batch_size: Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")] = None,
-    lr_encoder: Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")] = None,
-    lr_head: Annotated[float | None, Flag(min=0, help="Learning rate of the head.")] = None,
+    batch_size: BatchSize = None,
+    lr_encoder: EncoderRate = None,
+    lr_head: HeadRate = None,
     precision: Annotated[
         str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
     ] = None,
     matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
     seed: Annotated[int, Flag(min=0, help="Seed of the split and of the training.")] = 0,
     tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,
-    preset: Annotated[str | None, Flag(help="'paper': the paper's settings.")] = None,
-    config: Annotated[Path | None, Flag(help="A .toml or .json file of settings.")] = None,
-    set_: Annotated[
-        list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")
-    ] = None,
+    preset: Preset = None,
+    config: Config = None,
+    set_: Set = None,
     # the run
     resume: Annotated[bool, Flag("--resume", help="Go on with the run in --out.")] = False,
     dry_run: Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")] = False,
-    json: Annotated[bool, Flag("--json", help="Print the results as JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Learn a stream of entity types step by step, score every step, and save every step's model."""
     paper = {
