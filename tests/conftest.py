@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import string
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,14 @@ def tiny_data(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> 
     }.items():
         write_sentences(sentences, folder / f"{split}.txt", format="conll")
     return folder
+
+
+@pytest.fixture
+def methods_as_before() -> Iterator[None]:
+    """Methods from a test's files are its own alone."""
+    from cfner.methods import registry
+
+    before = dict(registry._METHODS)
+    yield
+    registry._METHODS.clear()
+    registry._METHODS.update(before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,12 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.metrics import score
-from cfner.methods import method_names, registry
+from cfner.methods import method_names
 from cfner.methods.registry import load_file
 from cfner.model.store import ModelFolder
 from cfner.training.config import TrainingConfig
+
+pytestmark = pytest.mark.usefixtures("methods_as_before")
 
 
 @dataclass
@@ -52,15 +53,6 @@ class Unseen:
     def look(self, standing: Standing) -> None: ...
 
     def ended(self, job: Any, error: str | None) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def methods_as_before() -> Iterator[None]:
-    """Methods from files of these tests are theirs alone."""
-    before = dict(registry._METHODS)
-    yield
-    registry._METHODS.clear()
-    registry._METHODS.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cfner.benchmark.method_template import method_file
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
@@ -78,6 +79,18 @@ def test_a_new_folder_holds_the_old_steps_and_the_new_one(
     assert bytes_of(one_step / "steps/0001") == bytes_of(tmp_path / "m2/steps/0001")
     assert set(ContinualTagger.load(tmp_path / "m2").types) == {"animal", "city", *NEW}
     assert not (tmp_path / "m2.unfinished").exists()
+
+
+@pytest.mark.usefixtures("methods_as_before")
+def test_a_method_of_your_own_comes_in_a_file(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(method_file("taught-in-a-file", mine))
+    words = ("learn", one_step, files["new"], "--epochs", 1, "--method", "taught-in-a-file")
+    unknown = cfner(*words, "--out", tmp_path / "m2")
+    assert "There is no method 'taught-in-a-file'" in str(unknown.exception)
+    done = cfner(*words, "--out", tmp_path / "m2", "--use", mine)
+    assert done.exit_code == 0, done.output
+    assert ContinualTagger.load(tmp_path / "m2").config.method == "taught-in-a-file"
 
 
 def test_in_place_adds_a_step_that_can_be_undone(one_step: Path, files: dict[str, str]) -> None:

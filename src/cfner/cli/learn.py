@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import BatchSize, Config, EncoderRate, Every, Format, HeadRate, Json, Set, TagColumn
+from cfner.cli.options import (
+    BatchSize,
+    Config,
+    EncoderRate,
+    Every,
+    Format,
+    HeadRate,
+    Json,
+    Set,
+    TagColumn,
+    Use,
+)
 from cfner.cli.train import given_settings
 
 if TYPE_CHECKING:
@@ -59,6 +70,7 @@ def learn(
     method: Annotated[
         str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: the model's own, or cfner.")
     ] = None,
+    use: Use = None,
     without: Annotated[
         list[str] | None, Flag(help="Leave out a part of the method; may be repeated.")
     ] = None,
@@ -91,9 +103,12 @@ def learn(
     'cfner rollback' can undo. Run 'cfner check' first.
     """
     from cfner.cli.show import print_json, training_progress
+    from cfner.methods.registry import load_file
     from cfner.practice.learn import learn as learn_types
     from cfner.training.config import read_settings
 
+    for file in use or []:
+        load_file(file)
     flags = {
         "method": method,
         "without": tuple(without) if without else None,
