@@ -18,6 +18,7 @@ import pytest
 from cfner.benchmark.run import run_stream
 from cfner.errors import ModelError
 from cfner.model.lock import locked
+from cfner.model.store import refuse_unusual
 from cfner.practice.history import rollback
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -84,6 +85,25 @@ def test_a_lock_is_a_plain_file(what: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"\.lock: This is not a plain file. Remove it"), locked(folder):
         pass
     assert not (tmp_path / "outside").exists()
+
+
+def test_a_lock_that_somebody_makes_in_this_moment_is_plain(tmp_path: Path) -> None:
+    """Two who come at the same time: one makes the file while the other looks whether it is one."""
+    lock, done = tmp_path / ".lock", threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            lock.touch()
+            lock.unlink()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        for _ in range(3000):
+            refuse_unusual(lock)
+    finally:
+        done.set()
+        other.join()
 
 
 def test_a_process_may_enter_its_own_lock_again(tmp_path: Path) -> None:

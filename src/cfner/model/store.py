@@ -20,6 +20,7 @@ import hashlib
 import json
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -275,8 +276,11 @@ def read_json(path: Path) -> Any:
 
 def refuse_unusual(path: Path, *, a_folder: bool = False, remedy: str = "Put a copy in its place") -> None:
     """A link leads out of the model folder, and a pipe has no end: neither is part of a model."""
-    expected = path.is_dir() if a_folder else path.is_file()
-    if path.is_symlink() or (path.exists() and not expected):
+    try:
+        mode = path.lstat().st_mode  # one look: another process may make it in this moment
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return  # there is none; whoever needs it says so
+    if not (stat.S_ISDIR(mode) if a_folder else stat.S_ISREG(mode)):
         raise ModelError(
             f"This is not a plain {'folder' if a_folder else 'file'}.",
             where=str(path),
