@@ -44,8 +44,9 @@ bench: $(VENV)/.dev-installed
 # these also run within `make test`, a few times; the figures are printed
 TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py
 
+# one thread: to tiny models more are a hindrance
 torture: $(VENV)/.dev-installed
-	CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture $(TORTURE) -n 0 -s
+	OMP_NUM_THREADS=1 CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture $(TORTURE) -n 0 -s
 	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
 
 # whether the locked versions have known faults; asks a database on the network

@@ -47,7 +47,7 @@ from hostile import pairs
 from serving_models import add_step
 
 Pair = tuple[str, str]
-NUMBER = times(10_000, quick=2000, short=300)
+NUMBER = times(10_000, quick=1000, short=300)
 AT_ONCE = 25
 ALL = pairs(NUMBER)
 PAIRS = [ALL[at : at + AT_ONCE] for at in range(0, NUMBER, AT_ONCE)]
@@ -308,7 +308,7 @@ def write_data(folder: Path, given: list[Pair]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("round_", range(times(20, quick=3, short=1)))
+@pytest.mark.parametrize("round_", range(times(20, quick=2, short=1)))
 def test_no_command_lets_it_through(
     program: Program, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, round_: int
 ) -> None:

@@ -339,7 +339,7 @@ def test_reloads_under_load_never_mix_steps(model: Path, tiny_encoder: Path, tmp
 
 def test_sigterm_under_load_answers_what_was_accepted(model: Path, tmp_path: Path) -> None:
     chance, counts = random.Random(0), Counter[str]()
-    for number in range(times(50, quick=5, short=1)):
+    for number in range(times(50, quick=2, short=1)):
         log = tmp_path / f"log-{number}"
         with running(model, log) as server:
             _stop_under_load(server, 0.3 + chance.random() / 2, counts)

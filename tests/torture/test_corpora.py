@@ -23,7 +23,7 @@ from cfner.errors import CorpusError
 from cfner.tagger import ContinualTagger
 from counts import tell, times
 
-ALL = times(20_000, quick=2_000, short=120)
+ALL = times(20_000, quick=1_000, short=120)
 SHARES = {
     "conll": 0.3, "jsonl of tags": 0.2, "jsonl of texts": 0.2, "labelstudio": 0.15, "spacy": 0.13,
     "huggingface": 0.02,

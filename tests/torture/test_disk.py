@@ -25,7 +25,7 @@ from counts import tell, times
 
 EVERY = times(1, quick=4, short=25)  # every n-th write fails
 SIZES = times(40, quick=8, short=2)
-PAIRS = times(200, quick=16, short=2)
+PAIRS = times(200, quick=6, short=2)
 
 # a write as Python's audit events see it: a file opened to be written, a folder made, a name given
 _WRITES = {"os.mkdir", "os.rename"}

@@ -152,7 +152,7 @@ def test_a_step_that_ruins_an_old_type_is_refused(
 
 # -- ordinary steps on real corpora --------------------------------------------------------------------------
 
-ORDINARY = times(20, quick=2, short=0)
+ORDINARY = times(20, quick=1, short=0)
 CORPORA = ("wnut17", "presidio-synth", "snips-slots", "multiconer2en")
 
 

@@ -24,8 +24,8 @@ from cfner.training.progress import Silent
 from children import Child, Tell, Work, command, fork, tell_of_saving, weights_of
 from counts import tell, times
 
-KILLS = times(1000, quick=60, short=3)
-COMMANDS = times(20, quick=3, short=0)
+KILLS = times(1000, quick=40, short=3)
+COMMANDS = times(20, quick=1, short=0)
 
 
 class Starts(Silent):

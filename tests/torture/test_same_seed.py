@@ -22,7 +22,7 @@ from cfner.training.progress import Silent
 from children import Work, fork, weights_of
 from counts import tell, times
 
-REPETITIONS = times(20, quick=4, short=0)
+REPETITIONS = times(20, quick=2, short=0)
 
 RUN = """
 import json, sys
