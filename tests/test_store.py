@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -265,12 +266,28 @@ def test_verify_finds_a_changed_byte_anywhere_in_the_seal(folder: Path) -> None:
     step = store.step()
     path = step.folder / "seal.json"
     sealed = path.read_bytes()
-    for at in range(len(sealed)):
-        path.write_bytes(sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :])
+    for changed in changes(sealed):
+        path.write_bytes(changed)
         with pytest.raises(ModelError):
             store.verify(step)
     path.write_bytes(sealed)
     store.verify(step)
+
+
+def test_a_changed_byte_anywhere_in_the_pointer_is_found(folder: Path) -> None:
+    path = folder / CURRENT
+    pointer = path.read_bytes()
+    for changed in changes(pointer):
+        path.write_bytes(changed)
+        with pytest.raises(ModelError):
+            ModelFolder(folder).step()
+
+
+def changes(content: bytes) -> Iterator[bytes]:
+    """One byte changed at each place, and each line end to another that readers of text take for the same."""
+    for at, byte in enumerate(content):
+        for other in {byte ^ 1} | ({ord("\r")} if byte == ord("\n") else set()):
+            yield content[:at] + bytes([other]) + content[at + 1 :]
 
 
 def test_verify_finds_missing_and_added_files(folder: Path) -> None:

@@ -95,7 +95,9 @@ class ModelFolder:
         remedy = "Point it to a step: cfner rollback MODEL STEP."
         try:
             refuse_unusual(path)
-            found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", path.read_text(encoding="ascii"))
+            # as bytes: reading text would make any line end a good one
+            pointer = path.read_bytes().decode("ascii")
+            found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", pointer)
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"The pointer CURRENT cannot be read: {error}.", where=str(self.path), remedy=remedy
@@ -144,7 +146,7 @@ class ModelFolder:
                     where=str(step.folder / file),
                     remedy="Restore the step from a copy.",
                 )
-        as_written = _json(seal) == (step.folder / SEAL).read_text(encoding="utf-8")
+        as_written = _json(seal).encode() == (step.folder / SEAL).read_bytes()
         if _hash_of(seal["files"]) != seal["hash"] or not as_written:
             raise ModelError(
                 "The seal does not match its files.",
@@ -250,7 +252,7 @@ def is_step_name(name: str) -> bool:
 
 
 def write_json(path: Path, value: Any) -> None:
-    path.write_text(_json(value), encoding="utf-8")
+    path.write_bytes(_json(value).encode())
 
 
 def _json(value: Any) -> str:
