@@ -364,3 +364,10 @@ def test_a_method_that_cannot_be_written_whole_is_not_written(
     failed = CliRunner().invoke(app, ["bench", "add-method", "mine", "--out", str(tmp_path / "mine.py")])
     assert "No space left" in str(failed.exception) and "mine.py" in str(failed.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", [b"", b"\0\0\0", b'{"sec'])
+def test_a_job_goes_on_if_what_it_said_of_itself_was_lost(left: bytes, tmp_path: Path) -> None:
+    """The file is written often and not flushed, so a power cut may leave anything in it."""
+    (tmp_path / worker.PROGRESS).write_bytes(left)
+    assert worker.FileProgress(tmp_path, steps=2).seconds < 60

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from cfner.benchmark.backends import LOG, Backend
 from cfner.benchmark.files import write_json
 from cfner.benchmark.grid import GridFolder, Job
-from cfner.benchmark.worker import ERROR, PROGRESS, RESULT
+from cfner.benchmark.worker import ERROR, RESULT, progress_in
 from cfner.model.lock import locked
 
 _LOOK_EVERY = 0.25  # seconds
@@ -35,11 +35,7 @@ class Standing:
         return len(self.waiting) + len(self.running) + len(self.finished) + len(self.failed)
 
     def progress(self, job: Job) -> dict[str, Any]:
-        """What the worker said last; empty before it said anything."""
-        try:
-            return dict(json.loads((job.folder / PROGRESS).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return {}
+        return progress_in(job.folder)
 
     def seconds_left(self) -> float | None:
         """By the mean of those that ended; None before one has."""

@@ -34,13 +34,21 @@ WATCH_PARENT: Final = "--until-stdin-ends"
 FIRST: Final = "first"
 
 
+def progress_in(folder: Path) -> dict[str, Any]:
+    """What a job said last; empty before it said anything, or if the power failed while it did."""
+    try:
+        return dict(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
 class FileProgress:
     """How far the job is, in a file, at most once a second."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         self.file, self.steps = folder / PROGRESS, steps
-        before = json.loads(self.file.read_text())["seconds"] if self.file.is_file() else 0.0
-        self.began = time.monotonic() - before  # earlier starts of the same job count
+        earlier = progress_in(folder).get("seconds", 0.0)  # starts of the same job count
+        self.began = time.monotonic() - earlier
         self.said = 0.0
         self.now: dict[str, Any] = {
             "step": "",
