@@ -135,6 +135,32 @@ def test_weights_in_several_files_are_read(tmp_path: Path) -> None:
     assert all(torch.equal(parts[name], whole[name]) for name in whole)
 
 
+def test_weights_of_half_the_bits_are_learned_saved_and_read_back_as_they_are(tmp_path: Path) -> None:
+    """Its settings say 16 bits; what is learned has 32, and is not rounded when it is loaded again."""
+    from transformers import AutoModelForTokenClassification
+
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    AutoModelForTokenClassification.from_pretrained(folder).half().save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "float16"
+    tagger = ContinualTagger.open(folder)
+    with torch.no_grad():
+        for weight in tagger.model.network.parameters():
+            weight.add_(1e-6)  # as little as a step of learning changes, and more than 16 bits can hold
+    tagger.save(tmp_path / "saved")
+    learned = tagger.model.network.state_dict()
+    loaded = ContinualTagger.load(tmp_path / "saved").model.network.state_dict()
+    assert {value.dtype for value in loaded.values()} == {torch.float32}
+    assert all(torch.equal(value, loaded[name]) for name, value in learned.items())
+
+
+def test_a_tokenizer_without_its_vocabulary_is_refused(tmp_path: Path) -> None:
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
+    (folder / "tokenizer.json").unlink()
+    _change(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    with pytest.raises(ModelError, match="The tokenizer knows no words"):
+        open_model(folder)
+
+
 def test_a_folder_of_links_is_read_as_the_hubs_cache_is_made(tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "blobs", "bert", ORDERS["BIO"])
     (tmp_path / "snapshot").mkdir()

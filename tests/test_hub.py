@@ -39,7 +39,7 @@ def cfner(*arguments: str, hub: SmallHub | None, home: Path) -> subprocess.Compl
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -102,7 +102,7 @@ class Malicious:
         return os.mkdir, ("executed",)
 
 
-@pytest.mark.parametrize("case", ["honest", "malicious", "kernel", "adapter"])
+@pytest.mark.parametrize("case", ["honest", "malicious", "deep", "kernel", "adapter"])
 def test_old_checkpoints_have_pickled_weights_of_which_only_tensors_are_read(
     case: str, checkpoint: Path, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -115,6 +115,8 @@ def test_old_checkpoints_have_pickled_weights_of_which_only_tensors_are_read(
     (checkpoint / "model.safetensors").unlink()
     if case == "malicious":
         (checkpoint / "pytorch_model.bin").write_bytes(pickle.dumps(Malicious(), protocol=2))
+    if case == "deep":
+        change_config(checkpoint, num_hidden_layers=1_000_000)
     if case == "kernel":
         change_config(checkpoint, attn_implementation="someone/kernel")
     if case == "adapter":
@@ -123,6 +125,11 @@ def test_old_checkpoints_have_pickled_weights_of_which_only_tensors_are_read(
         if case == "honest":
             assert answer(NAME, hub=hub, home=home) == expected
         else:
-            said = {"malicious": "could not be loaded", "kernel": "from elsewhere", "adapter": "an adapter"}
+            said = {
+                "malicious": "could not be loaded",
+                "deep": "The setting 'num_hidden_layers' cannot be 1000000",
+                "kernel": "from elsewhere",
+                "adapter": "an adapter",
+            }
             assert said[case] in refusal(hub, home)
     assert not (tmp_path / "executed").exists()

@@ -196,6 +196,18 @@ def no_number(step: Path, draw: random.Random, outside: Path) -> None:
     save_file(weights, path, metadata={"format": "pt"})
 
 
+def other_numbers(step: Path, draw: random.Random, outside: Path) -> None:
+    """Numbers that would be made to fit, and be others then."""
+    path = step / "model.safetensors"
+    weights = load_file(path)
+    name = draw.choice(sorted(key for key in weights if key.endswith((".weight", ".bias"))))
+    kind = draw.choice([torch.complex64, torch.bool, torch.int8, torch.float8_e4m3fn, torch.float64])
+    weights[name] = weights[name].to(kind)
+    if kind == torch.float64:
+        weights[name].view(-1)[0] = 1e300  # finite, but not in 32 bits
+    save_file(weights, path, metadata={"format": "pt"})
+
+
 def monstrous_architecture(step: Path, draw: random.Random, outside: Path) -> None:
     """A small file that asks for all the memory, or all the time."""
     sizes = {
@@ -265,6 +277,17 @@ def tokenizer_elsewhere(step: Path, draw: random.Random, outside: Path) -> None:
     _edit(step / "tokenizer_config.json", **{key: value})
 
 
+def vocabulary_elsewhere(step: Path, draw: random.Random, outside: Path) -> None:
+    """Without a tokenizer.json the vocabulary is read from what the settings name."""
+    words = sorted(json.loads((step / "tokenizer.json").read_text())["model"]["vocab"])
+    (outside / "words.txt").write_text("\n".join(words))
+    (step / "tokenizer.json").unlink()
+    named = draw.choice(
+        [{"vocab": str(outside / "words.txt")}, {"init_inputs": [str(outside / "words.txt")]}]
+    )
+    _edit(step / "tokenizer_config.json", tokenizer_class="BertTokenizer", **named)
+
+
 def false_facts(step: Path, draw: random.Random, outside: Path) -> None:
     changes = [
         {"config": {"encoder": "x", "method": "os.system"}},
@@ -320,14 +343,18 @@ def false_settings(folder: Path, draw: random.Random, outside: Path) -> None:
 
 
 def false_tokenizer(folder: Path, draw: random.Random, outside: Path) -> None:
-    lengths = [{"model_max_length": "x"}, {"model_max_length": -1}, {"model_max_length": 0}]
-    elsewhere = {"fast_tokenizer_files": ["../outside/tokenizer.1.0.json"]}
-    change = draw.choice(["other", *lengths, elsewhere])
-    if isinstance(change, str):
+    length = draw.choice([None, "x", -1, 0])
+    if length is None:
         (folder / "tokenizer.json").write_text(draw.choice(['{"x": 1}', "[1]", "{}", '{"added_tokens": []}']))
-        return
+    else:
+        _edit(folder / "tokenizer_config.json", model_max_length=length)
+
+
+def indexed_tokenizer(folder: Path, draw: random.Random, outside: Path) -> None:
+    """A list of tokenizers for several versions, of which one is elsewhere."""
     (outside / "tokenizer.1.0.json").write_bytes((folder / "tokenizer.json").read_bytes())
-    _edit(folder / "tokenizer_config.json", **change)
+    name = os.path.relpath(outside / "tokenizer.1.0.json", folder)
+    _edit(folder / "tokenizer_config.json", fast_tokenizer_files=[name])
 
 
 MODELS: list[Maker] = [
@@ -346,11 +373,14 @@ MODELS: list[Maker] = [
     truncated,
     wrong_shape,
     no_number,
+    other_numbers,
     monstrous_architecture,
     broken_json,
     no_file,
     false_labels,
     tokenizer_elsewhere,
+    vocabulary_elsewhere,
+    indexed_tokenizer,
     false_facts,
 ]
 SEALED_BY_THEMSELVES = {linked_folder, linked_pointer, traversing_pointer, traversing_seal}
@@ -371,10 +401,13 @@ CHECKPOINTS: list[Maker] = [
     truncated,
     wrong_shape,
     no_number,
+    other_numbers,
     monstrous_architecture,
     broken_json,
     no_file,
     tokenizer_elsewhere,
+    vocabulary_elsewhere,
+    indexed_tokenizer,
 ]
 # what is not looked at may be there, and changes nothing: such a checkpoint may be loaded
 NOT_READ = {pickled_beside, named_code, code_beside, wrong_shape, broken_json, tokenizer_elsewhere}

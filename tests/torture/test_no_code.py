@@ -44,8 +44,8 @@ from hostile_folders import (
 )
 from strangers import ORDERS, make_checkpoint
 
-FOLDERS = times(400, quick=63, short=len(MODELS))
-STRANGERS = times(360, quick=54, short=len(CHECKPOINTS))
+FOLDERS = times(400, quick=3 * len(MODELS), short=len(MODELS))
+STRANGERS = times(360, quick=3 * len(CHECKPOINTS), short=len(CHECKPOINTS))
 VALUES = times(2000, quick=100, short=8)
 FILES = times(104, quick=24, short=len(CORPORA))
 SECONDS = 1.0  # of the processor: other work on the machine does not count

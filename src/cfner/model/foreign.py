@@ -6,17 +6,19 @@ given settings that were looked at, and tensors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from cfner.errors import ModelError
 from cfner.model.store import read_json
 from cfner.model.suspicion import (
     Shapes,
+    files_named,
     other_shape,
     refuse_depth,
     refuse_labels,
@@ -27,7 +29,12 @@ from cfner.model.suspicion import (
 )
 
 _WEIGHTS = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
+_PICKLED = "pytorch_model.bin"
+_KINDS_OF_NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_PLAIN = (
+    "Take the checkpoint from before it was quantized or fused, or save its model with plain float weights "
+    "(save_pretrained)."
+)
 _ANEW = "Fetch it or save it anew (save_pretrained)."
 # settings that change which weights are read, or how; not one is needed by a model saved as it is
 _OTHER_WEIGHTS = ("quantization_config", "transformers_weights", "fusion_config", "configuration_files")
@@ -36,22 +43,44 @@ _ATTENTION = ("eager", "sdpa")  # what every machine has
 _FAST_ATTENTION = ("flash_attention", "flex_attention")  # the same figures, on machines that have it
 
 
-def load_folder(folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
-    """A token classifier from a folder, and what transformers says of its missing weights."""
-    from transformers import AutoModelForTokenClassification
+Loaded = tuple[nn.Module, Mapping[str, Any]]  # a token classifier, and what transformers says of its weights
 
-    refuse_beside(folder)
+
+def load_folder(folder: Path) -> Loaded:
+    """A token classifier from a folder with safetensors."""
+    _refuse_beside(folder)
     files = _weight_files(folder)
     shapes = {name: shape for file in files for name, shape in shapes_in(file).items()}
-    config = settings_of(folder, shapes)
+    # copies: the loader maps the file into memory, and somebody may write it anew while the model is used
+    return _load(folder, shapes, lambda: {n: t.clone() for file in files for n, t in load_file(file).items()})
+
+
+def load_pickled(folder: Path) -> Loaded:
+    """The same from pickled weights, of which torch's restricted reader takes tensors and nothing else."""
+    _refuse_beside(folder)
+    weights: dict[str, Tensor] = {}
+    for file in _weight_files(folder, _PICKLED):
+        found = torch.load(file, map_location="cpu", weights_only=True)
+        if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+            raise ModelError("The file holds something else than weights.", where=str(file), remedy=_ANEW)
+        weights |= found
+    return _load(folder, {name: tuple(value.shape) for name, value in weights.items()}, lambda: weights)
+
+
+def _load(folder: Path, shapes: Shapes, read: Callable[[], dict[str, Tensor]]) -> Loaded:
+    """``read`` gives the weights; it is called when settings and shapes have been found to fit."""
+    from transformers import AutoModelForTokenClassification
+
+    config = _settings(folder, shapes)
     with without_memory():
         empty: Any = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
     refuse_size(empty, shapes, folder)
+    weights = read()
+    _refuse_other_kinds(weights, folder)
     body, info = type(empty).from_pretrained(
         None,
         config=empty.config,
-        # copies: the loader maps the file into memory, and somebody may write it anew while the model is used
-        state_dict={name: value.clone() for file in files for name, value in load_file(file).items()},
+        state_dict=weights,
         local_files_only=True,
         ignore_mismatched_sizes=True,  # told below, with the name and both shapes
         output_loading_info=True,
@@ -61,11 +90,22 @@ def load_folder(folder: Path) -> tuple[nn.Module, Mapping[str, Any]]:
     return body, info
 
 
-def has_weights(folder: Path) -> bool:
-    return (folder / _WEIGHTS).is_file() or (folder / _INDEX).is_file()
+def has_safetensors(folder: Path) -> bool:
+    return (folder / _WEIGHTS).is_file() or (folder / f"{_WEIGHTS}.index.json").is_file()
 
 
-def refuse_beside(folder: Path) -> None:
+def _refuse_other_kinds(weights: Mapping[str, Tensor], folder: Path) -> None:
+    """Made to fit, packed or whole numbers would be weights that nobody has trained."""
+    for name, value in weights.items():
+        if name.endswith((".weight", ".bias")) and value.dtype not in _KINDS_OF_NUMBERS:
+            raise ModelError(
+                f"The weight '{name}' is of {value.dtype}: only plain float weights are read.",
+                where=str(folder),
+                remedy=_PLAIN,
+            )
+
+
+def _refuse_beside(folder: Path) -> None:
     """What would make another model of it, and what leads the tokenizer out of the folder."""
     if (folder / "adapter_config.json").exists():
         raise ModelError(
@@ -76,27 +116,34 @@ def refuse_beside(folder: Path) -> None:
     path = folder / "tokenizer_config.json"
     if not path.is_file():
         return
-    for name in _read(path).get("fast_tokenizer_files") or ():
+    facts = _read(path)
+    for name in facts.get("fast_tokenizer_files") or ():
         if Path(name).name != name:
             raise ModelError(f"The file names {name!r}, a file elsewhere.", where=str(path), remedy=_ANEW)
+    for key in files_named(facts):
+        # transformers itself takes no notice of 'vocab_file' and the like, which old checkpoints have
+        if not key.endswith(("_file", "_files")):
+            raise ModelError(f"The file names a file to read in '{key}'.", where=str(path), remedy=_ANEW)
 
 
-def _weight_files(folder: Path) -> list[Path]:
-    """The safetensors of the folder: one, or several that an index names."""
-    if (folder / _WEIGHTS).is_file() or not (folder / _INDEX).is_file():
-        return [_plain_file(folder, _WEIGHTS)]
-    parts = _read(folder / _INDEX).get("weight_map")
+def _weight_files(folder: Path, whole: str = _WEIGHTS) -> list[Path]:
+    """The one file of weights, or the several that an index names."""
+    index = folder / f"{whole}.index.json"
+    if (folder / whole).is_file() or not index.is_file():
+        return [_plain_file(folder, whole, index)]
+    parts = _read(index).get("weight_map")
     if not isinstance(parts, dict) or not parts:
-        raise ModelError("The index names no weights.", where=str(folder / _INDEX), remedy=_ANEW)
+        raise ModelError("The index names no weights.", where=str(index), remedy=_ANEW)
     names = {name if isinstance(name, str) else repr(name) for name in parts.values()}
-    return [_plain_file(folder, name) for name in sorted(names)]
+    return [_plain_file(folder, name, index) for name in sorted(names)]
 
 
-def _plain_file(folder: Path, name: str) -> Path:
-    if not name.endswith(".safetensors") or set(name) & set("/\\\0"):
+def _plain_file(folder: Path, name: str, index: Path) -> Path:
+    kind = Path(index.name.removesuffix(".index.json")).suffix
+    if not name.endswith(kind) or set(name) & set("/\\\0"):
         raise ModelError(
-            f"The index names {name!r}. Weights are read from *.safetensors beside it, nothing else.",
-            where=str(folder / _INDEX),
+            f"The index names {name!r}. Weights are read from *{kind} beside it, nothing else.",
+            where=str(index),
             remedy=_ANEW,
         )
     if not (folder / name).is_file():
@@ -104,8 +151,7 @@ def _plain_file(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def settings_of(folder: Path, shapes: Shapes | None = None) -> Any:
-    """The folder's settings, looked at; also whether they fit the weights, if those are known."""
+def _settings(folder: Path, shapes: Shapes) -> Any:
     from transformers import AutoConfig
 
     path = folder / "config.json"
@@ -115,17 +161,15 @@ def settings_of(folder: Path, shapes: Shapes | None = None) -> Any:
                 raise ModelError(
                     f"The file has a '{key}': only plain weights are read.",
                     where=str(path),
-                    remedy="Take the checkpoint from before it was quantized or fused, or save its model "
-                    "with plain float weights (save_pretrained).",
+                    remedy=_PLAIN,
                 )
         # before transformers makes a list with a place for each
         refuse_labels(facts, path)
         for key in _DEPTHS:
-            if shapes is not None and isinstance(facts.get(key), int):
+            if isinstance(facts.get(key), int):
                 refuse_layers(facts, key, shapes, path)
     config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-    if shapes is not None:
-        refuse_depth(config, shapes, path)
+    refuse_depth(config, shapes, path)
     _choose_attention(config, path)
     return config
 

@@ -18,6 +18,7 @@ from cfner.model.store import StoredStep, read_json, write_json
 from cfner.model.suspicion import (
     first_not_finite,
     refuse_depth,
+    refuse_other_numbers,
     refuse_other_shapes,
     refuse_requests,
     requests_in,
@@ -112,8 +113,9 @@ def _read(step: StoredStep) -> LoadedModel:
     refuse_depth(config, shapes, folder)
     with without_memory():
         refuse_other_shapes(_build(config, facts, labels), shapes, folder / WEIGHTS)
-    network = _build(config, facts, labels)
+    network = _build(config, facts, labels).float()  # its settings may say less, and would round the weights
     weights = load_file(folder / WEIGHTS)
+    refuse_other_numbers(network, weights, folder / WEIGHTS)
     if (broken := first_not_finite(weights)) is not None:
         raise ModelError(
             f"The weight '{broken}' is not finite.",

@@ -23,6 +23,8 @@ _MOST_LABELS = 100_000
 _LARGEST_HEAD = 10_000_000
 # transformers would fetch these, and run what they fetch
 _CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
+_TABLES = frozenset({"vocab", "merges"})
+_NARROWER = (torch.float16, torch.bfloat16)  # all of whose numbers the usual kind has
 _REMEDY = "Do not use this model unless you trust where it is from."
 
 Shapes = dict[str, tuple[int, ...]]
@@ -45,7 +47,20 @@ def refuse_requests(folder: Path) -> None:
 
 def requests_in(facts: Mapping[str, Any]) -> list[str]:
     """Settings that name code to run or another file to read."""
-    return [k for k, v in facts.items() if v is not None and (k in _CODE or k.endswith("_file"))]
+    return [key for key, value in facts.items() if key in _CODE and value is not None] + files_named(facts)
+
+
+def files_named(facts: Mapping[str, Any]) -> list[str]:
+    """Settings of a tokenizer under which a file may stand, anywhere on the disk, that would be read."""
+    return [key for key, value in facts.items() if _names_a_file(key, value)]
+
+
+def _names_a_file(key: str, value: Any) -> bool:
+    if key in _TABLES:  # usually left out: they are in a file of their own
+        return isinstance(value, str)
+    if key == "sp_model_kwargs":
+        return isinstance(value, dict) and any(inner.endswith("_file") for inner in value)
+    return bool(value) and (key == "init_inputs" or key.endswith(("_file", "_files")))
 
 
 def shapes_in(file: Path) -> Shapes:
@@ -97,6 +112,18 @@ def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None
         if wanted.get(name) != shapes.get(name):
             raise other_shape(
                 name, shapes.get(name), wanted.get(name), where, "Restore the step from a copy."
+            )
+
+
+def refuse_other_numbers(network: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
+    """Other kinds of numbers would be made to fit, which may change them: 1e300 is infinite in 32 bits."""
+    for name, wanted in network.state_dict().items():
+        kind = weights[name].dtype
+        if kind != wanted.dtype and not (wanted.is_floating_point() and kind in _NARROWER):
+            raise ModelError(
+                f"The weight '{name}' is of {kind} in the file and of {wanted.dtype} in its architecture.",
+                where=str(where),
+                remedy="Restore the step from a copy.",
             )
 
 
