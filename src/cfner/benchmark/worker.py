@@ -47,7 +47,7 @@ class FileProgress:
 
     def __init__(self, folder: Path, steps: int) -> None:
         self.file, self.steps = folder / PROGRESS, steps
-        earlier = progress_in(folder).get("seconds", 0.0)  # starts of the same job count
+        earlier: float = progress_in(folder).get("seconds", 0.0)  # starts of the same job count
         self.began = time.monotonic() - earlier
         self.said = 0.0
         self.now: dict[str, Any] = {
