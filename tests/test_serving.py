@@ -7,7 +7,8 @@ import itertools
 import json
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from cfner.serving import guards, pipeline
 from cfner.serving.app import Service, create_app
 from cfner.serving.metrics import SECONDS, Histogram
 from cfner.serving.pipeline import DIGITS, NOISE, Pipeline
+from cfner.serving.refusals import RefusalError
 from cfner.serving.settings import ServeSettings, is_loopback
 from serving_models import TEXTS, add_step, make_model, spoil
 
@@ -461,6 +463,59 @@ def test_the_current_step_is_followed(model: Path, tiny_encoder: Path, tmp_path:
         with pytest.raises(ModelError):
             look()
         assert client.post("/predict", json={"text": "a"}).json()["step"] == 5
+
+
+class ByHand(Executor):
+    """Does what it is given one by one, when the test says so."""
+
+    def __init__(self) -> None:
+        self.given: asyncio.Queue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = asyncio.Queue()
+
+    def submit(self, work: Callable[..., Any], /, *given: Any) -> Future[Any]:  # type: ignore[override]
+        done: Future[Any] = Future()
+        self.given.put_nowait((done, work, given))
+        return done
+
+    async def load_one(self) -> int:
+        done, work, (source, number) = await asyncio.wait_for(self.given.get(), 30)
+        done.set_result(work(source, number))
+        return int(number)
+
+    async def has(self, number: int) -> None:
+        async with asyncio.timeout(30):
+            while self.given.qsize() < number:
+                await asyncio.sleep(0.01)
+
+
+def test_requests_for_other_steps_do_not_hold_up_what_becomes_current(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    loader = ByHand()
+
+    async def ask_and_leave(number: int) -> BaseException | None:
+        asked = asyncio.ensure_future(steps.get(number))
+        await asyncio.sleep(0)
+        asked.cancel()
+        return (await asyncio.gather(asked, return_exceptions=True))[0]  # type: ignore[return-value]
+
+    async def scenario() -> None:
+        left = [await ask_and_leave(number) for number in (1, 2, 3) * 20]
+        assert {type(each) for each in left} == {asyncio.CancelledError, RefusalError}
+        refused = left[2::3]  # two loads are on their way, and no more are kept than two
+        assert {each.status for each in refused if isinstance(each, RefusalError)} == {429}
+        await loader.has(1)
+        ModelFolder(folder).point_to(3)
+        followed = asyncio.ensure_future(steps.look())
+        await loader.has(2)
+        assert [await loader.load_one() for _ in range(3)] == [1, 3, 2]
+        await followed
+        assert steps.current.number == 3
+        assert (await steps.get(2)).number == 2  # as it is asked for again
+
+    with client_of(folder, reload_seconds=600, steps_kept=2) as client:
+        steps = service_of(client).steps
+        steps._loader = loader  # type: ignore[assignment]
+        client.portal.call(scenario)  # type: ignore[union-attr]
 
 
 def test_a_step_with_unreadable_facts_is_listed_with_its_problem(model: Path, tmp_path: Path) -> None:

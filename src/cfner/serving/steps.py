@@ -1,7 +1,8 @@
 """The steps in memory: the current one, followed as the folder's pointer moves, and a few others on demand.
 
-Loading and checking happen in a thread of their own. A request holds the step that it was given, so all its
-texts are answered by that one, whatever becomes current meanwhile.
+Loading and checking happen in a thread of their own, one step at a time. What became current is loaded next,
+however many requests wait for other steps. A request holds the step that it was given, so all its texts are
+answered by that one, whatever becomes current meanwhile.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from cfner.serving.catalogue import numbers_and_hashes, read_steps
 from cfner.serving.messages import StepFacts
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
-from cfner.serving.refusals import unknown_step, unusable_step
+from cfner.serving.refusals import busy, unknown_step, unusable_step
 
 log = logging.getLogger("cfner.serving")
 _PROBE: Final = "Ada Lovelace lived in London."
 _FIRST_RETRY, _LAST_RETRY = 2.0, 300.0  # seconds until a step that could not be loaded is tried again
+_Key = tuple[int, str]  # a step's number and hash: another one may get the same number
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,10 @@ class ServedStep:
     number: int
     hash: str
     pipeline: Pipeline
+
+    @property
+    def key(self) -> _Key:
+        return self.number, self.hash
 
 
 class Steps:
@@ -49,11 +55,14 @@ class Steps:
         self.has_steps = is_model_folder(source)
         self.problem: str | None = None
         self._kept = kept
-        self._others: OrderedDict[int, asyncio.Task[ServedStep]] = OrderedDict()
+        self._others: OrderedDict[_Key, ServedStep] = OrderedDict()  # the latest used last
+        self._loading: dict[_Key, asyncio.Task[ServedStep | None]] = {}  # asked for, and not in memory yet
+        self._turn = asyncio.Lock()  # held by the one of them that is being loaded
         self._failed: dict[int, float] = {}  # step -> when it may be tried again
         self._refused: tuple[int, str] | None = None
         self._retry_after, self._retry_at = _FIRST_RETRY, 0.0
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="cfner-load")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="cfner-look")
 
     @classmethod
     def open(cls, source: str, kept: int, metrics: Metrics) -> Steps:
@@ -65,24 +74,46 @@ class Steps:
         current = self.current
         if number is None or number == current.number:
             return current
-        if number not in {facts.step for facts in self.facts}:
-            raise unknown_step(number, [facts.step for facts in self.facts])
+        key = self._described(number)
         if self._failed.get(number, 0.0) > time.monotonic():
             raise unusable_step(number)
-        task = self._others.get(number)
-        if task is None:
-            task = asyncio.ensure_future(self._in_thread(number))
-            self._keep(number, task)
-        self._others.move_to_end(number)
+        if key in self._others:
+            self._others.move_to_end(key)
+            return self._others[key]
+        # shielded: others may be waiting for the same step when this client goes away
+        step = await asyncio.shield(self._load_of(key))
+        if step is None:
+            raise unusable_step(number)
+        return step
+
+    def _described(self, number: int) -> _Key:
+        for facts in self.facts:
+            if facts.step == number:
+                return number, facts.hash
+        raise unknown_step(number, [facts.step for facts in self.facts])
+
+    def _load_of(self, key: _Key) -> asyncio.Task[ServedStep | None]:
+        """The one load of this step. Those who ask may leave, so it is the loads that are counted."""
+        if key not in self._loading:
+            if len(self._loading) >= self._room:
+                raise busy()
+            self._loading[key] = asyncio.ensure_future(self._load_other(key))
+        return self._loading[key]
+
+    async def _load_other(self, key: _Key) -> ServedStep | None:
+        """None if it cannot be loaded: nobody may be left to hear why, so it is told here."""
+        number, _ = key
         try:
-            # shielded: others may be waiting for the same step when this client goes away
-            return await asyncio.shield(task)
+            async with self._turn:  # not in the thread's queue, where what became current would be behind it
+                step = await self._in_thread(number)
         except Exception as error:  # whatever is wrong with it, the other steps are not to suffer
-            if self._others.get(number) is task:
-                del self._others[number]
-                _log_failure(f"step {number} cannot be loaded", error)
-                self._failed[number] = time.monotonic() + _FIRST_RETRY
-            raise unusable_step(number) from error
+            _log_failure(f"step {number} cannot be loaded", error)
+            self._failed[number] = time.monotonic() + _FIRST_RETRY
+            return None
+        finally:
+            del self._loading[key]
+        self._keep(key, step)
+        return step
 
     async def watch(self, seconds: float) -> None:
         """Follow the folder until cancelled."""
@@ -100,13 +131,13 @@ class Steps:
         """Compare the folder with what is served, and load what became current."""
         loop = asyncio.get_running_loop()
         folder = ModelFolder(self.source)
-        stored = await loop.run_in_executor(self._loader, folder.step)
+        stored = await loop.run_in_executor(self._reader, folder.step)
         number, seen = int(stored.name), (int(stored.name), stored.hash)
-        there = await loop.run_in_executor(self._loader, numbers_and_hashes, folder)
+        there = await loop.run_in_executor(self._reader, numbers_and_hashes, folder)
         described = [(facts.step, facts.hash) for facts in self.facts]
         if there != described:
-            self.facts = await loop.run_in_executor(self._loader, read_steps, Path(self.source))
-            for replaced, _ in set(described) - set(there):  # gone, or another step under the same number
+            self.facts = await loop.run_in_executor(self._reader, read_steps, Path(self.source))
+            for replaced in set(described) - set(there):  # gone, or another step under the same number
                 self._others.pop(replaced, None)
         if seen == (self.current.number, self.current.hash):
             self.problem = self._refused = None
@@ -130,37 +161,42 @@ class Steps:
         old, self.current = self.current, fresh
         self.problem = self._refused = None
         self._failed.pop(fresh.number, None)
-        self._others.pop(fresh.number, None)
-        if old.number != fresh.number and self._kept:  # the one that people compare with
-            done: asyncio.Future[ServedStep] = asyncio.get_running_loop().create_future()
-            done.set_result(old)
-            self._keep(old.number, asyncio.ensure_future(_result(done)))
+        self._others.pop(fresh.key, None)
+        if self._kept:  # the one that people compare with
+            self._keep(old.key, old)
         self.metrics.reloads["ok"] += 1
         log.info("now serving step %d", fresh.number)
 
     def _trouble(self, what: str) -> None:
         self.problem = f"{what} Step {self.current.number} goes on being served; the log says why."
 
-    def _keep(self, number: int, task: asyncio.Task[ServedStep]) -> None:
-        self._others[number] = task
-        self._others.move_to_end(number)
-        while len(self._others) > max(self._kept, 1):
+    @property
+    def _room(self) -> int:
+        """How many steps may be kept beside the current one, and as many may be on their way."""
+        return max(self._kept, 1)
+
+    def _keep(self, key: _Key, step: ServedStep) -> None:
+        gone = key not in {(facts.step, facts.hash) for facts in self.facts}
+        if gone or step.number == self.current.number:  # since its load began
+            return
+        self._others[key] = step
+        self._others.move_to_end(key)
+        while len(self._others) > self._room:
             self._others.popitem(last=False)
 
     async def _in_thread(self, number: int) -> ServedStep:
         return await asyncio.get_running_loop().run_in_executor(self._loader, _load, self.source, number)
 
     def close(self) -> None:
-        self._loader.shutdown(wait=True, cancel_futures=True)
+        for load in self._loading.values():
+            load.cancel()
+        for thread in (self._reader, self._loader):
+            thread.shutdown(wait=True, cancel_futures=True)
 
 
 def _log_failure(what: str, error: Exception) -> None:
     """One line for what we know how to say; a traceback for what we do not."""
     log.error("%s: %s", what, error, exc_info=None if isinstance(error, CfnerError) else error)
-
-
-async def _result(future: asyncio.Future[ServedStep]) -> ServedStep:
-    return await future
 
 
 def _load(source: str, number: int | None) -> ServedStep:
