@@ -171,6 +171,35 @@ def test_typing_marks_entities_with_type_and_score(page: Page, model: Path) -> N
     assert len(page.all("#legend li")) == len(TYPES)
 
 
+def test_a_late_answer_is_not_drawn_over_what_was_typed_meanwhile(page: Page, model: Path) -> None:
+    page.type(TEXT)
+    page.script(
+        """
+        const [first, second] = arguments;
+        const text = document.getElementById('text');
+        const left = document.getElementById('left-text');
+        window.ghosts = 0;
+        new MutationObserver(() => { window.ghosts += left.textContent.includes('ghost'); })
+          .observe(left, { childList: true, subtree: true });
+        const { fetch } = window;
+        let answer;
+        window.fetch = () => new Promise((done) => (answer = done));
+        text.value = first;
+        text.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true })); // asks at once
+        text.value = second;
+        text.dispatchEvent(new Event('input')); // asks in a moment
+        window.fetch = fetch;
+        const entities = [{ type: 'ghost', text: first, start: 0, end: 3, first: 0, last: 0, score: 0.5 }];
+        answer(Response.json({ results: [{ entities }] }));
+        """,
+        TEXTS[1],
+        TEXTS[2],
+    )
+    page.settle()
+    assert page.entities() == expected(model, TEXTS[2], 4)
+    assert page.script("return window.ghosts") == 0
+
+
 def test_sliding_shows_what_each_step_says(page: Page, model: Path) -> None:
     page.type(TEXT)
     for step in (3, 2, 1):

@@ -69,6 +69,7 @@ function dropUnknownSteps() {
 // -- choosing ----------------------------------------------------------------------------------------------
 
 function choose(change, { now = true } = {}) {
+  asking?.abort(); // its answer is about what was chosen before
   Object.assign(state, change);
   clearTimeout(linking); // browsers refuse to change the address with every key
   linking = setTimeout(() => history.replaceState(null, "", link()), WAIT_WHILE_TYPING);
@@ -205,7 +206,6 @@ async function entitiesOf(number, signal) {
 }
 
 async function answer() {
-  asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
   complain("");
