@@ -446,7 +446,7 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
 def test_a_key_is_asked_for_and_kept(browser: Page, model: Path) -> None:
     with in_background(model, ServeSettings(port=0, api_key=KEY)) as url:
         browser.driver.get(url)
-        for given in ("wrong", KEY):
+        for given in ("wrong", "one that no header can hold: €", KEY):
             browser.until(lambda: browser["key-dialog"].get_attribute("open") is not None)
             browser["key"].send_keys(given)
             browser.all("#key-form button")[0].click()

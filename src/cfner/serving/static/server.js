@@ -1,6 +1,7 @@
 // Talking to the server: with a key if it asks for one, patiently if it is busy.
 
 const KEY = "cfner-key";
+const SENDABLE = /^[!-~]+$/; // as keys of servers are; of any other the browser would not make a header
 let key = stored();
 let askForKey = async () => "";
 
@@ -28,7 +29,7 @@ export class ServerError extends Error {
 async function call(path, options, signal) {
   for (let attempt = 0; ; attempt++) {
     const sent = key;
-    const headers = { ...(options.headers ?? {}), ...(sent ? { Authorization: `Bearer ${sent}` } : {}) };
+    const headers = { ...(options.headers ?? {}), ...(SENDABLE.test(sent) ? { Authorization: `Bearer ${sent}` } : {}) };
     let response;
     try {
       response = await fetch(path, { ...options, headers, signal, cache: "no-store", credentials: "omit" });
