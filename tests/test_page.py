@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from cfner.model.store import ModelFolder
@@ -469,7 +470,7 @@ def test_a_new_step_appears_while_the_page_is_open(
     with in_background(folder, ServeSettings(port=0, reload_seconds=0.05)) as url:
         browser.open(f"{url}#text={TEXT}")
         add_step(tiny_encoder, folder, [*TYPES, "late"], seed=9)
-        time.sleep(0.5)
+        browser.until(lambda: httpx.get(f"{url}model", verify=False).json()["current"] == 5)
         browser.script("document.dispatchEvent(new Event('visibilitychange'))")
         browser.until(lambda: "step 5 is current" in browser["about"].text)
         browser.until(lambda: "by step 5." in browser["said"].text)
