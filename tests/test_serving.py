@@ -404,7 +404,10 @@ def test_a_text_that_fails_does_not_fail_the_others(model: Path, monkeypatch: py
         assert isinstance(one, list)
         assert isinstance(two, list)
         assert client.post("/predict", json={"text": "poison"}).status_code == 503
-        assert client.get("/health").json()["status"] == "failing"
+        health = client.get("/health")
+        assert (health.status_code, health.json()["status"]) == (200, "failing")
+        described = client.get("/openapi.json").json()["paths"]["/health"]["get"]["responses"]
+        assert described["503"]["description"] == "The server is shutting down."
         assert client.post("/predict", json={"text": "fine"}).status_code == 200
         assert client.get("/health").json()["status"] == "ok"
 

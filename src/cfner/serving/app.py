@@ -38,7 +38,7 @@ from cfner.serving.steps import Steps
 mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, and browsers then refuse it
 STATIC: Final = Path(__file__).parent / "static"
 _NOT_HEALTHY: Final[dict[int | str, dict[str, Any]]] = {
-    503: {"model": Health, "description": "The last batch failed, or the server is shutting down."}
+    503: {"model": Health, "description": "The server is shutting down."}
 }
 
 
@@ -216,7 +216,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", response_model=Health, responses=refusals(open_to_all=True) | _NOT_HEALTHY)
     async def health() -> JSONResponse:
-        """Whether requests are answered. 200 also when degraded: an older step still answers."""
+        """Whether requests are answered. 200 also when degraded (an older step still answers) or failing (the
+        last batch failed, the next may not)."""
         found = service.health()
         return JSONResponse(found.model_dump(), 503 if found.status == "stopping" else 200)
 
