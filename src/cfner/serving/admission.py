@@ -46,10 +46,12 @@ class Cost:
     each: float
 
     @classmethod
-    def measured(cls, tag: Callable[[Sequence[str]], object]) -> Cost:
+    def measured(
+        cls, tag: Callable[[Sequence[str]], object], clock: Callable[[], float] = time.perf_counter
+    ) -> Cost:
         """Of a model on this machine. The first calls of a model are slow, so the fastest of three counts."""
         one, many = [_PROBE], [_PROBE] * 16
-        short, long = (min(_seconds(tag, texts) for _ in range(3)) for texts in (one, many))
+        short, long = (min(_seconds(tag, texts, clock) for _ in range(3)) for texts in (one, many))
         each = max((long - short) / (size(many) - size(one)), 1e-9)
         return cls(max(short - each * size(one), 0.0), each)
 
@@ -57,10 +59,12 @@ class Cost:
         return batches * self.fixed + characters * self.each
 
 
-def _seconds(tag: Callable[[Sequence[str]], object], texts: Sequence[str]) -> float:
-    started = time.perf_counter()
+def _seconds(
+    tag: Callable[[Sequence[str]], object], texts: Sequence[str], clock: Callable[[], float]
+) -> float:
+    started = clock()
     tag(texts)
-    return time.perf_counter() - started
+    return clock() - started
 
 
 class Admission:
