@@ -306,27 +306,32 @@ def test_nonsense_after_a_head_request_gets_400_without_a_body(
 
 
 def test_work_for_a_client_that_left_is_dropped(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = Pipeline.tag
+    plain, may_go_on = Pipeline.tag, threading.Event()
     tagged: list[str] = []
 
     def slow(self: Pipeline, texts: Any) -> Any:
-        time.sleep(0.5)
         tagged.extend(texts)
+        assert texts != ["first"] or may_go_on.wait(60)
         return plain(self, texts)
 
     monkeypatch.setattr(Pipeline, "tag", slow)
-    with in_background(model, ServeSettings(port=0, batch_texts=1)) as url:
-        first, second = connect(url), connect(url)
-        for connection, text in ((first, "first"), (second, "second")):
+    with in_background(model, ServeSettings(port=0, batch_texts=1, max_wait_seconds=60)) as url:
+        connections = []
+        for waiting, text in enumerate(["first", "second", "third"]):
+            _until(lambda: get(f"{url}health").json()["waiting"], waiting)
             body = json.dumps({"text": text}).encode()
-            connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            time.sleep(0.1)
+            connections.append(connect(url))
+            connections[-1].sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        first, second, third = connections
+        _until(lambda: get(f"{url}health").json()["waiting"], 3)
         second.close()
+        _until(lambda: get(f"{url}health").json()["waiting"], 2)
+        may_go_on.set()
         assert b" 200 " in first.recv(65536)
-        _until(lambda: get(f"{url}health").json()["waiting"], 0)
-        time.sleep(0.6)
+        assert b" 200 " in third.recv(65536)  # whose turn is after that of the second
         first.close()
-    assert "second" not in tagged
+        third.close()
+    assert [text for text in tagged if text in {"first", "second", "third"}] == ["first", "third"]
 
 
 # -- as a user starts and stops it -------------------------------------------------------------------------
