@@ -111,6 +111,11 @@ def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
         if sys.platform != "win32":  # there it would let two servers share a port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+    except UnicodeError as error:  # of a name with a part that is empty or too long
+        raise ConfigError(
+            f"The address {settings.host} cannot be used: no machine can have that name.",
+            remedy="Give --host an address or a name of this machine.",
+        ) from error
     except OSError as error:
         raise ConfigError(
             f"The address {settings.host}, port {settings.port}, cannot be used ({error.strerror}).",
