@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import string
 import types
 from dataclasses import replace
@@ -24,7 +26,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
-from cfner.interop.export_folder import whole_folder
+from cfner.interop.export_folder import refuse_occupied, whole_folder
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.markdown import escaped
@@ -358,6 +360,44 @@ def test_only_an_earlier_export_is_replaced(two_steps: Path, tmp_path: Path) -> 
     for occupied in (two_steps, tmp_path):
         with pytest.raises(ModelError, match="something else here"):
             export_model(two_steps, occupied, overwrite=True)
+
+
+def without_its_list(folder: Path) -> None:
+    """As exports were once written."""
+    facts = json.loads((folder / "cfner_export.json").read_text())
+    del facts["files"]
+    (folder / "cfner_export.json").write_text(json.dumps(facts))
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("stranger", [".git/HEAD", "notes.txt", "model.safetensors/mine"])
+def test_an_export_with_something_of_the_users_is_not_replaced(
+    stranger: str, listed: bool, exported: Path, two_steps: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(exported, tmp_path / "hf"))
+    assert json.loads((folder / "cfner_export.json").read_text())["files"] == FILES
+    if not listed:
+        without_its_list(folder)
+    name = Path(stranger).parts[0]
+    (folder / name).unlink(missing_ok=True)
+    (folder / stranger).parent.mkdir(exist_ok=True)
+    (folder / stranger).write_text("mine")
+    for overwrite in (True, False):
+        with pytest.raises(ModelError, match=rf"no part of it: '{re.escape(name)}'\..*elsewhere"):
+            refuse_occupied(folder, overwrite)
+    with pytest.raises(ModelError, match="no part of it"):
+        export_model(two_steps, folder, overwrite=True)
+    assert (folder / stranger).read_text() == "mine"
+
+
+def test_an_export_is_known_by_its_files(exported: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(exported, tmp_path / "hf"))
+    refuse_occupied(folder, overwrite=True)
+    without_its_list(folder)
+    refuse_occupied(folder, overwrite=True)
+    (folder / "cfner_export.json").write_text("{")
+    with pytest.raises(ModelError, match=r"cfner_export\.json: The file cannot be read.*another folder"):
+        refuse_occupied(folder, overwrite=True)
 
 
 def not_replaced_yet(folder: Path) -> None:

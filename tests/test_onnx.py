@@ -24,6 +24,7 @@ from cfner.errors import MissingExtraError, ModelError
 from cfner.interop import onnx_export
 from cfner.interop.calibration import encoded, word_logits
 from cfner.interop.export import export_model, open_for_prediction
+from cfner.interop.export_folder import refuse_occupied
 from cfner.interop.models import open_model
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
 from cfner.interop.onnx_export import export_onnx, write_onnx
@@ -128,6 +129,20 @@ def test_eight_bits_are_smaller_and_nearly_the_same(
     assert 0 < facts["agreement"]["same_label"] <= facts["agreement"]["words"]
     assert "8-bit" in (small / "README.md").read_text()
     assert not list(small.glob("small*"))
+
+
+def test_an_export_with_something_of_the_users_is_not_replaced(exported: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(exported, tmp_path / "onnx"))
+    facts = json.loads((folder / "cfner_export.json").read_text())
+    assert facts.pop("files") == sorted(file.name for file in folder.iterdir())
+    refuse_occupied(folder, overwrite=True)
+    (folder / "notes.txt").write_text("mine")
+    for _ in range(2):
+        with pytest.raises(ModelError, match=r"no part of it: 'notes\.txt'"):
+            refuse_occupied(folder, overwrite=True)
+        (folder / "cfner_export.json").write_text(json.dumps(facts))  # as exports were once written
+    (folder / "notes.txt").unlink()
+    refuse_occupied(folder, overwrite=True)
 
 
 on_request = pytest.mark.skipif(

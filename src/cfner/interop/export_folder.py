@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,10 +18,17 @@ from cfner.errors import ModelError
 from cfner.interop.calibration import Agreement, Calibration
 from cfner.model.durable import flush, flush_tree, writing
 from cfner.model.saving import LoadedModel
-from cfner.model.store import write_json
+from cfner.model.store import read_json, write_json
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
+# what exports consist of whose facts do not list their files yet
+_USUAL_FILES = re.compile(
+    r"README\.md|cfner_export\.json|config\.json|labels\.json|(model|small)\.onnx(\.data)?"
+    r"|model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json"
+    r"|tokenizer\.(json|model)|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
+    r"|vocab\.(txt|json)|merges\.txt|(spiece|spm|sentencepiece\.bpe)\.model|chat_template\.jinja"
+)
 
 
 def is_export(folder: Path) -> bool:
@@ -37,12 +45,33 @@ def refuse_occupied(folder: Path, overwrite: bool) -> None:
             where=str(folder),
             remedy="Choose another folder.",
         )
+    if strangers := _strangers(folder):
+        raise ModelError(
+            f"There is an exported model here, and something that is no part of it: '{strangers[0]}'.",
+            where=str(folder),
+            remedy="Choose another folder, or move what is yours elsewhere.",
+        )
     if not overwrite:
         raise ModelError(
             "There is an exported model here already.",
             where=str(folder),
             remedy="Choose another folder, or allow it to be replaced with --overwrite.",
         )
+
+
+def _strangers(folder: Path) -> list[str]:
+    """Names of what no export wrote into the folder: a repository's ``.git``, somebody's notes."""
+    try:
+        facts = read_json(folder / EXPORT_FACTS)
+    except ModelError as error:
+        raise ModelError(error.what, where=error.where, remedy="Choose another folder.") from error
+    listed = facts.get("files") if isinstance(facts, dict) else None
+
+    def written(item: Path) -> bool:
+        named = item.name in listed if isinstance(listed, list) else _USUAL_FILES.fullmatch(item.name)
+        return bool(named) and item.is_file() and not item.is_symlink()
+
+    return sorted(item.name for item in folder.iterdir() if not written(item))
 
 
 @contextmanager
@@ -144,5 +173,7 @@ class ExportReport:
         }
 
     def write(self, folder: Path, card: str) -> None:
-        write_json(folder / EXPORT_FACTS, self.to_json())
         (folder / "README.md").write_text(card, encoding="utf-8")
+        # all that an export consists of, so that whoever replaces it knows what is not part of it
+        files = sorted({EXPORT_FACTS, *(file.name for file in folder.iterdir())})
+        write_json(folder / EXPORT_FACTS, {**self.to_json(), "files": files})
