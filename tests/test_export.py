@@ -30,7 +30,7 @@ from cfner.interop.export_folder import refuse_occupied, whole_folder
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.markdown import escaped
-from cfner.interop.model_card import ModelFacts
+from cfner.interop.model_card import ModelFacts, StepFacts
 from cfner.interop.models import open_model
 from cfner.model.encoders import strip_classifier
 from cfner.model.head import CosineHead, LinearHead, make_head
@@ -265,7 +265,9 @@ def test_nothing_says_where_on_this_disk_it_was_made(exported: Path, two_steps: 
 def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>|[x](http://y)`---`"
     named = replace(model, labels=model.labels.renamed(["animal"], hostile))
-    export_huggingface(named, tmp_path / "hf", facts=ModelFacts(f"m\n---\n# {hostile}"), license="mit")
+    step = StepFacts(1, hostile, {"name": hostile, "kind": hostile, "data": {"train": {"hash": hostile}}})
+    facts = ModelFacts(f"m\n---\n# {hostile}", (step,))
+    export_huggingface(named, tmp_path / "hf", facts=facts, license="mit")
     text = (tmp_path / "hf" / "README.md").read_text()
     assert front_matter(tmp_path / "hf")["license"] == "mit"
     assert "\n# m" in text and "\n---\n# <" not in text

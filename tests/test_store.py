@@ -261,6 +261,15 @@ def test_verify_finds_a_changed_byte_in_any_file(file: str, folder: Path) -> Non
     assert str(step.folder) in str(caught.value)
 
 
+@pytest.mark.parametrize("hash_", ["<img src=x onerror=alert(1)>", "", "A" * 64, "a" * 63, "a" * 65, 10**63])
+def test_the_hash_of_a_seal_is_a_hash(hash_: str | int, folder: Path) -> None:
+    """Also of a step that is not the current one, which nobody verifies."""
+    path = folder / "steps" / "0001" / SEAL
+    path.write_text(json.dumps({**read_json(path), "hash": hash_}))
+    with pytest.raises(ModelError, match=r"0001/seal\.json: The seal of step '0001' is damaged"):
+        ModelFolder(folder).step(1)
+
+
 def test_verify_finds_a_changed_byte_anywhere_in_the_seal(folder: Path) -> None:
     store = ModelFolder(folder)
     step = store.step()

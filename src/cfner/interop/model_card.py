@@ -178,7 +178,7 @@ def _lineage(facts: ModelFacts) -> str:
                 escaped(str(step.facts.get("method") or "")),
                 str(train.get("sentences", "")),
                 escaped(str(train.get("hash", ""))[:16]),
-                step.hash[:16],
+                escaped(step.hash[:16]),
             ]
         )
     head = ["step", "kind", "name", "types", "method", "sentences", "data (SHA-256)", "step (SHA-256)"]
