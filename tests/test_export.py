@@ -26,11 +26,11 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
-from cfner.interop.export_folder import refuse_occupied, whole_folder
+from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.markdown import escaped
-from cfner.interop.model_card import ModelFacts, StepFacts
+from cfner.interop.model_card import ModelFacts, StepFacts, model_card
 from cfner.interop.models import open_model
 from cfner.model.encoders import strip_classifier
 from cfner.model.head import CosineHead, LinearHead, make_head
@@ -38,6 +38,7 @@ from cfner.model.network import Network
 from cfner.model.prediction import tag
 from cfner.model.saving import LoadedModel
 from cfner.stream.labels import LabelSpace
+from cfner.tagger import ContinualTagger
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +261,49 @@ def test_nothing_says_where_on_this_disk_it_was_made(exported: Path, two_steps: 
     for file in exported.iterdir():
         if file.suffix != ".safetensors":
             assert root not in file.read_text(), file.name
+
+
+@pytest.mark.parametrize(
+    ("encoder", "shown", "on_hub"),
+    [
+        ("bert-base-cased", "bert-base-cased", True),
+        ("dslim/bert_base.NER", "dslim/bert_base.NER", True),
+        ("minilm", "minilm", False),
+        ("models/secret-client/v2/bert", "bert", False),
+        ("C:\\Users\\alice\\bert", "bert", False),
+        ("alice\\bert", "bert", False),
+        ("./alice/bert/", "bert", False),
+        ("alice/../bert", "bert", False),
+        ("~/bert", "bert", False),
+        ("/home/alice/bert", "bert", False),
+        ("alice smith/bert", "bert", False),
+    ],
+)
+def test_an_encoder_is_told_by_its_name_on_the_hub_alone(
+    encoder: str, shown: str, on_hub: bool, model: LoadedModel, two_steps: Path, exported: Path
+) -> None:
+    known = ModelFacts.of_folder(two_steps)
+    first = known.steps[0]
+    config = {**first.facts["config"], "encoder": encoder, "parameters": {"words": encoder, "k": 3}}
+    facts = replace(known, steps=(replace(first, facts={**first.facts, "config": config}), known.steps[1]))
+    report = ExportReport.of("hf", exported, model, built_in(), compare(torch.eye(2), torch.eye(2)))
+    card = model_card(replace(model, encoder=encoder), report, facts)
+    assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == (encoder if on_hub else None)
+    settings = json.loads(card.split("```json\n")[1].split("```")[0])
+    assert (settings["encoder"], settings["parameters"]) == (shown, {"words": shown, "k": 3})
+    assert f"Encoder: {escaped(shown)}." in card
+    assert shown == encoder or encoder not in card
+
+
+def test_a_folder_is_never_taken_for_a_name_on_the_hub(
+    tiny_settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also later, when it is gone: a model remembers its encoder's folder by the whole path."""
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice" / "bert").symlink_to(tiny_settings["encoder"])
+    monkeypatch.chdir(tmp_path)
+    tagger = ContinualTagger.from_pretrained(**{**tiny_settings, "encoder": "alice/bert"})
+    assert tagger.model.encoder == str(Path(tiny_settings["encoder"]).resolve())
 
 
 def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
@@ -579,8 +623,6 @@ def test_the_command(two_steps: Path, tmp_path: Path, hub: type[FakeHub]) -> Non
 
 
 def test_a_tagger_can_be_pushed(hub: type[FakeHub], two_steps: Path) -> None:
-    from cfner.tagger import ContinualTagger
-
     address = ContinualTagger.load(two_steps, 1).push_to_hub("me/mine", private=True, token="t")
     assert address == "https://hub/me/mine/commit/1"
     (_, token), (_, created), (_, (name, files)) = hub.calls

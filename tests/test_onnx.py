@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,15 @@ def test_eight_bits_are_smaller_and_nearly_the_same(
     assert 0 < facts["agreement"]["same_label"] <= facts["agreement"]["words"]
     assert "8-bit" in (small / "README.md").read_text()
     assert not list(small.glob("small*"))
+
+
+@pytest.mark.parametrize("encoder", ["/home/alice/gone", "a/secret/gone", "C:\\Users\\alice\\gone", "gone"])
+def test_a_folder_that_is_gone_is_not_told(
+    encoder: str, model: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
+    export_onnx(replace(model, encoder=encoder), tmp_path / "onnx")
+    assert json.loads((tmp_path / "onnx" / "labels.json").read_text())["encoder"] == "gone"
 
 
 def test_an_export_with_something_of_the_users_is_not_replaced(exported: Path, tmp_path: Path) -> None:

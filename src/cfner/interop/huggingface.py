@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from cfner.corpus.tags import Scheme
 from cfner.errors import EncoderError, ModelError, StreamError
-from cfner.model.encoders import load_pretrained, strip_classifier, usable_length
+from cfner.model.encoders import load_pretrained, recorded, strip_classifier, usable_length
 from cfner.model.head import LinearHead
 from cfner.model.network import Network
 from cfner.model.saving import LoadedModel
@@ -58,9 +57,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     network = Network(found.body, head)
     network.eval()
     limit = usable_length(found.body, found.tokenizer, None)
-    # a folder by its whole path: a relative one would look like a name on the hub
-    origin = str(Path(source).resolve()) if Path(source).is_dir() else source
-    return LoadedModel(network, found.tokenizer, labels, limit, origin, None)
+    return LoadedModel(network, found.tokenizer, labels, limit, recorded(source), None)
 
 
 def _label_names(config: Any, source: str) -> list[str]:

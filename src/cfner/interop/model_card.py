@@ -12,6 +12,7 @@ from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
 from cfner.interop.export_folder import ExportReport
 from cfner.interop.markdown import escaped, table
+from cfner.interop.public import is_hub_name, public, public_settings
 from cfner.interop.usage import usage
 from cfner.model.facts import SCORES, read_facts, read_if_there
 from cfner.model.saving import OF_THE_MODEL, LoadedModel
@@ -85,7 +86,7 @@ def model_card(
         f"# {escaped(facts.name)}\n",
         f"Finds entities of {len(model.labels.types)} types in text: "
         f"{', '.join(escaped(type_) for type_ in model.labels.types) or 'none yet'}. "
-        f"Encoder: {escaped(_public(model.encoder))}.\n",
+        f"Encoder: {escaped(public(model.encoder))}.\n",
         "## How to use it\n",
         usage(model, report),
         "## Scores\n",
@@ -95,7 +96,7 @@ def model_card(
         "## Intended use and limits\n",
         _limits(model, facts),
         "## How to reproduce it\n",
-        _reproduction(facts),
+        _reproduction(model, facts),
         "## Licence\n",
         f"{escaped(license)}\n"
         if license
@@ -126,16 +127,11 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, l
         library_name="transformers" if report.kind == "hf" else "onnx",
         pipeline_tag="token-classification",
         tags=["token-classification", "named-entity-recognition", "cfner"],
-        base_model=visible(model.encoder) if _is_hub_name(model.encoder) else None,
+        base_model=visible(model.encoder) if is_hub_name(model.encoder) else None,
         model_name=visible(facts.name) if results else None,
         eval_results=results or None,
     )
     return str(data.to_yaml())
-
-
-def _is_hub_name(encoder: str) -> bool:
-    local = encoder == "minilm" or encoder.startswith((".", "/", "~")) or Path(encoder).exists()
-    return not local and encoder.count("/") <= 1
 
 
 def _figures(scores: Scores | None) -> Iterator[tuple[str, float]]:
@@ -204,7 +200,7 @@ def _limits(model: LoadedModel, facts: ModelFacts) -> str:
     )
 
 
-def _reproduction(facts: ModelFacts) -> str:
+def _reproduction(model: LoadedModel, facts: ModelFacts) -> str:
     if not facts.steps or "config" not in facts.steps[-1].facts:
         return "The settings of its training are not recorded here.\n"
     parts = [
@@ -217,7 +213,8 @@ def _reproduction(facts: ModelFacts) -> str:
     for step in facts.steps:
         if step.facts.get("kind", "learn") != "learn":
             continue
-        settings = {key: _public(value) for key, value in dict(step.facts.get("config") or {}).items()}
+        # the model's own word for its encoder: as a setting, a folder can look like a name on the hub
+        settings = public_settings({**(step.facts.get("config") or {}), "encoder": model.encoder})
         if step.facts.get("parent"):  # what the model is, is not a setting of learning
             settings = {key: value for key, value in settings.items() if key not in OF_THE_MODEL}
         versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
@@ -229,10 +226,3 @@ def _reproduction(facts: ModelFacts) -> str:
         )
         before = settings
     return "\n".join(parts)
-
-
-def _public(value: Any) -> Any:
-    """A path on somebody's disk is nobody else's business: its last part is enough."""
-    if isinstance(value, str) and value.startswith(("/", "~", "./", "../")):
-        return Path(value).name
-    return value

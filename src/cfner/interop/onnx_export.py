@@ -23,6 +23,7 @@ from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_fol
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.model_card import ModelFacts, model_card
 from cfner.interop.onnx import ONNX_FILE, OnnxModel, OnnxNetwork, onnxruntime, read_onnx
+from cfner.interop.public import public
 from cfner.model.saving import LoadedModel
 from cfner.model.store import write_json
 
@@ -161,8 +162,8 @@ def _write_neighbours(model: LoadedModel, folder: Path) -> None:
     config.architectures = [type(body).__name__]
     config.to_json_file(folder / "config.json", use_diff=True)
     limits = {"max_length": model.max_length, "overlap": model.overlap}
-    encoder = Path(model.encoder).name if Path(model.encoder).exists() else model.encoder
-    write_json(folder / "labels.json", {**model.labels.to_json(), **limits, "encoder": encoder})
+    facts = {**model.labels.to_json(), **limits, "encoder": public(model.encoder)}
+    write_json(folder / "labels.json", facts)
 
 
 @contextmanager

@@ -65,6 +65,11 @@ def resolve(name: str) -> str:
     return name
 
 
+def recorded(name: str) -> str:
+    """As a model remembers it: a folder by its whole path, since a relative one looks like a hub name."""
+    return str(Path(name).resolve()) if name not in _EMBEDDED and Path(name).is_dir() else name
+
+
 @dataclass(frozen=True)
 class Pretrained:
     """A token classifier as it was found. ``missing``: weights that it lacks, and that are random now."""
