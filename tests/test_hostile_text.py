@@ -258,6 +258,18 @@ def test_no_cell_of_a_table_for_spreadsheets_is_a_formula() -> None:
                 assert not re.search("[\x00-\x1f\x7f-\x9f]", cell)
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "\n", '; "', ';"', ";;"])
+@pytest.mark.parametrize("formula", ["=1+1", "+1+1", "-1+1", "@SUM(A1:A9)", '=HYPERLINK("a","b")'])
+def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, separator: str) -> None:
+    hostile = f"a{separator}{formula}{separator}b"
+    step = {"types": [hostile, formula, "a;", formula], "micro_f1": 1.5, "macro_f1": 2.5}
+    run = {**dict.fromkeys((*_CSV, *_CSV_MEANS), hostile), "steps": [step], "key": "k"}
+    for delimiter in ",;\t":
+        rows = list(csv.reader(io.StringIO(csv_text([run])), delimiter=delimiter))
+        assert len(rows) == 2
+        assert not [cell for cell in rows[1] if cell.lstrip()[:1] in tuple("=+-@")]
+
+
 def test_nobody_else_writes_tables_for_spreadsheets() -> None:
     """A cell that begins with '=' is a formula there: whoever writes CSV must add it to these tests."""
     sources = {path.name: path.read_text() for path in Path(cfner.__file__).parent.rglob("*.py")}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -213,9 +214,10 @@ def csv_text(runs: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
+# where a formula would begin; semicolons separate cells too, where a comma is the decimal sign
+_FORMULA = re.compile(r'((?:^|;)["\s]*)(?=[=+@-])')
+
+
 def _harmless(value: Any) -> Any:
-    """A text as text: no formula to a spreadsheet, and one line."""
-    if not isinstance(value, str):
-        return value
-    shown = visible(value)
-    return f"'{shown}" if shown[:1] in tuple("=+-@") else shown
+    """A text as text: no formula to a spreadsheet, whatever separates its cells, and one line."""
+    return _FORMULA.sub(r"\1'", visible(value)) if isinstance(value, str) else value
