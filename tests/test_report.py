@@ -13,7 +13,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cfner.benchmark import svg
 from cfner.benchmark.report import write_report
 from cfner.benchmark.report.as_latex import tex
 from cfner.benchmark.report.compose import document
@@ -337,6 +340,23 @@ def test_slices_labels_and_samplings_are_drawn_side_by_side(tmp_path: Path) -> N
     (other,) = [drawn for name, drawn in pictures.items() if "other-class" in name]
     assert all(f">{labels}</text>" in other for labels in ("own", "none", "current"))
     assert len(groups_of(read_runs(tmp_path))) == 4
+
+
+@given(st.text(max_size=40), st.floats(-20, 300), st.sampled_from([9, 12]))
+def test_a_long_name_keeps_as_much_as_there_is_room_for(name: str, room: float, size: int) -> None:
+    shown = svg.fitted(name, room, size)
+    if svg.width_of(name, size) <= room:
+        assert shown == name
+    else:
+        starts = [name[:length] + "…" for length in range(len(name) + 1)]
+        assert shown == max((s for s in starts if svg.width_of(s, size) <= room), key=len, default="…")
+
+
+def test_a_very_long_name_is_measured_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+    monkeypatch.setattr(svg, "width_of", lambda value, size=12: measured.append(len(value)) or len(value) * 9)
+    assert svg.fitted("x" * 2000, 170) == "x" * 17 + "…"
+    assert sum(measured) < 3000
 
 
 class Reader(HTMLParser):

@@ -17,6 +17,7 @@ SERIES: Final = 8
 # Also told apart without colour: by their dashes and marks, and by names written beside them.
 _LIGHT = ("#0b5c63", "#d9480f", "#5f3dc4", "#a87400", "#1971c2", "#c2255c", "#4f7f0a", "#495057")
 _DARK = ("#5fd6c4", "#ff9a62", "#b197fc", "#f2c14e", "#74c0fc", "#ff8fab", "#a9e34b", "#ced4da")
+_NARROWEST = 0.6  # sign, as a share of its height
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3")
 
 
@@ -147,13 +148,13 @@ def _share(sign: str) -> float:
     """Of the height, in a wide sans-serif font."""
     if unicodedata.east_asian_width(sign) in "WF" or sign in "MWmw@%":
         return 1.0
-    return 0.74 if sign.isupper() else 0.6
+    return 0.74 if sign.isupper() else _NARROWEST
 
 
 def fitted(value: str, room: float, size: int = 12) -> str:
     if width_of(value, size) <= room:
         return value
-    kept = value
+    kept = value[: max(0, int(room / (_NARROWEST * size)) + 1)]  # more cannot fit, however narrow
     while kept and width_of(kept + "…", size) > room:
         kept = kept[:-1]
     return kept + "…"
