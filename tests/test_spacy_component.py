@@ -64,6 +64,16 @@ def test_a_pipe_says_the_same_in_any_batch(nlp: Any, tiny_corpus: Corpus) -> Non
         assert [triples(doc) for doc in docs] == alone
 
 
+@pytest.mark.parametrize("size", [1, 2, 128])
+def test_a_document_may_come_several_times(size: int, nlp: Any) -> None:
+    doc, other, component = nlp.make_doc(TEXT), nlp.make_doc("the heron of oslo"), nlp.get_pipe("cfner")
+    found = list(component.pipe([doc, other, doc, doc], batch_size=size))
+    assert [id(one) for one in found] == [id(one) for one in (doc, other, doc, doc)]
+    assert triples(doc) == triples(nlp(TEXT)) != []
+    assert len(doc.spans["cfner"]) == len(doc.spans["cfner"].attrs["scores"]) == len(doc.ents)
+    assert triples(other) == triples(nlp(other.text))
+
+
 @settings(max_examples=20)
 @given(pieces=st.lists(st.sampled_from([*"ada \n\t.,-'é新1#\u200b", " badger ", " new york"]), max_size=20))
 def test_any_text_keeps_its_tokens(nlp: Any, pieces: list[str]) -> None:

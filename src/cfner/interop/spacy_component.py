@@ -77,10 +77,11 @@ class CfnerComponent:
         """Documents in order, ``batch_size`` tagged together."""
         for docs in minibatch(stream, size=batch_size):
             held = list(docs)
-            self._annotate(held)
+            self._annotate(list({id(doc): doc for doc in held}.values()))  # one may come several times
             yield from held
 
     def _annotate(self, docs: list[Doc]) -> None:
+        """``docs`` are different objects."""
         pieces = [(doc, piece) for doc in docs for piece in _pieces(doc)]
         sentences = [_sentence(doc, tokens) for doc, tokens in pieces]
         found: dict[int, list[tuple[DocSpan, float]]] = {id(doc): [] for doc in docs}
