@@ -516,6 +516,13 @@ def test_jsonl_repairs(tmp_path: Path) -> None:
     assert (report.tokens_used, report.tokens_reported) == (2, 2)
 
 
+@pytest.mark.parametrize("answer", [[], {}, None, "accept"])
+def test_any_other_answer_is_no_rejection(tmp_path: Path, answer: object) -> None:
+    record = {"text": "Ada ran", "spans": [], "answer": answer}
+    (sentence,), _ = read_bytes(tmp_path, json.dumps(record).encode(), "f.jsonl")
+    assert sentence.words == ("Ada", "ran")
+
+
 def test_broken_json_names_the_line(tmp_path: Path) -> None:
     for name, content in (("f.jsonl", b'{"tokens": [], "tags": []}\n{oops\n'), ("f.json", b'[\n{"data": }]')):
         with pytest.raises(CorpusError, match=rf"{name}:2: not valid JSON"):

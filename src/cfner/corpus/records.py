@@ -21,6 +21,7 @@ WORD_FIELDS = ("tokens", "words")
 TAG_FIELDS = ("tags", "ner_tags", "labels", "ner")
 TEXT_FIELDS = ("text",)
 SPAN_FIELDS = ("spans", "entities", "label", "labels")
+NOT_ACCEPTED = ("reject", "ignore")  # no set: a record may have anything as its answer, a list too
 REJECTED = "record not accepted by its annotator, left out"
 
 Record = Mapping[str, Any]
@@ -59,7 +60,7 @@ def sentences_from_records(
                 record[fields.words], record[fields.tags], place, report, record.get("offsets")
             )
         )
-        if record.get("answer") in {"reject", "ignore"}:  # Prodigy keeps rejected examples in its export
+        if record.get("answer") in NOT_ACCEPTED:  # Prodigy keeps rejected examples in its export
             _leave_out(row, sentence, place, report)
         elif row is not None:
             rows.append(row)
