@@ -599,6 +599,16 @@ def test_huggingface_folders(tmp_path: Path) -> None:
         Corpus.read(tmp_path, format="huggingface")
 
 
+def test_a_damaged_record_of_a_dataset_is_named(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = {"tokens": [["Ada"], ["Lovelace"]], "tags": [["O"], ["O"]]}
+    datasets.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "d"))
+    (table,) = (tmp_path / "d").glob("*.arrow")
+    table.write_bytes(table.read_bytes().replace(b"Lovelace", b"Love\xff\xfece"))
+    with pytest.raises(CorpusError, match=r"\[train\]:2: the record cannot be read \(UnicodeDecodeError"):
+        Corpus.read(tmp_path / "d")
+
+
 def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spacy", None)
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)

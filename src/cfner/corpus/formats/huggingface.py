@@ -93,8 +93,16 @@ def _label_names(feature: Any) -> tuple[str, ...] | None:
 
 
 def _records(split: Any, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, record in enumerate(split.with_format(None), start=1):
-        yield f"{source}:{number}", record
+    number = 0
+    try:
+        for number, record in enumerate(split.with_format(None), start=1):
+            yield f"{source}:{number}", record
+    except Exception as error:  # tables are read when they are used, so damage shows only here
+        raise CorpusError(
+            f"the record cannot be read ({type(error).__name__}: {error}).",
+            where=f"{source}:{number + 1}",
+            remedy="The table is damaged: save the dataset anew with save_to_disk.",
+        ) from error
 
 
 def recognises(path: Path) -> bool:
