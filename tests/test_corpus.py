@@ -184,6 +184,17 @@ def test_convert_back_and_forth(folder: Path, tmp_path: Path) -> None:
         run("convert", folder, tmp_path / "all.jsonl")
 
 
+def test_splits_are_converted_all_or_none(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("convert", folder, out, "--to", "conll")
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    (folder / "train.txt").write_text("new\tO\n")
+    (folder / "Validation.tsv").write_text("a\tB-X\nb\tB-X\n")  # which IO cannot say
+    with pytest.raises(CorpusError, match="IO cannot express"):
+        run("convert", folder, out, "--to", "conll", "--scheme", "IO", "--overwrite")
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
 def test_split_command(tmp_path: Path) -> None:
     source = tmp_path / "all.conll"
     source.write_text("".join(f"w{number}\tB-X\n\n" for number in range(200)))

@@ -177,12 +177,9 @@ def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tup
 
 def _write(files: dict[Path, tuple[Sentence, ...]], to: str | None, scheme: str, overwrite: bool) -> None:
     from cfner.corpus.tags import scheme_named
-    from cfner.corpus.writers import refuse_existing, write_sentences
+    from cfner.corpus.writers import write_files
 
-    for path in files:  # all of them before the first is written
-        refuse_existing(path, overwrite)
-    for path, sentences in files.items():
-        write_sentences(sentences, path, format=to, scheme=scheme_named(scheme), overwrite=overwrite)
+    write_files(files, format=to, scheme=scheme_named(scheme), overwrite=overwrite)
 
 
 def _facts(corpus: Corpus) -> dict[str, Any]:

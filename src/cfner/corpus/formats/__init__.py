@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
@@ -53,7 +54,7 @@ class Format:
     read: Callable[[Path, ReadOptions], Reading]
     recognises: Callable[[Path], bool] | None = None
     read_splits: Callable[[str, ReadOptions], Mapping[str, Reading]] | None = None
-    write: Callable[[Sequence[Sentence], Path, Scheme, bool], None] | None = None
+    write: Callable[[Sequence[Sentence], IO[bytes], Scheme], None] | None = None
 
 
 _registry: dict[str, Format] = {}

@@ -7,8 +7,9 @@ alone: a no-break space never separates). They may be named by ``# columns: toke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from cfner.corpus.columns import Layout, Line, column_remedy, find_layout, is_document_marker
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
@@ -17,7 +18,6 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.rows import TaggedRow, sentences_from_rows
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
-from cfner.corpus.writers import whole_file
 from cfner.errors import CorpusError
 
 DOCUMENT_MARKER = "-DOCSTART- line, left out"
@@ -112,21 +112,18 @@ def _check_columns(line: str, cells: Sequence[str], layout: Layout, place: str) 
         )
 
 
-def write_conll(
-    sentences: Iterable[Sentence], path: str | Path, scheme: Scheme = "BIO", *, overwrite: bool = False
-) -> None:
+def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
     """Word, tab, tag; an empty line after each sentence. Texts are not kept, only their words."""
-    with whole_file(Path(path), overwrite) as file:
-        for index, sentence in enumerate(sentences):
-            where = sentence.source or f"sentence {index + 1}"
-            try:
-                tags = tags_from_spans(sentence.spans, len(sentence), scheme)
-            except TagError as error:
-                raise error.at(error.position, index, where) from None
-            for word, tag in zip(sentence.words, tags, strict=True):
-                _refuse_breaking(word, tag, where)
-                file.write(f"{word}\t{tag}\n".encode())
-            file.write(b"\n")
+    for index, sentence in enumerate(sentences):
+        where = sentence.source or f"sentence {index + 1}"
+        try:
+            tags = tags_from_spans(sentence.spans, len(sentence), scheme)
+        except TagError as error:
+            raise error.at(error.position, index, where) from None
+        for word, tag in zip(sentence.words, tags, strict=True):
+            _refuse_breaking(word, tag, where)
+            file.write(f"{word}\t{tag}\n".encode())
+        file.write(b"\n")
 
 
 def _refuse_breaking(word: str, tag: str, where: str) -> None:
@@ -139,16 +136,12 @@ def _refuse_breaking(word: str, tag: str, where: str) -> None:
             )
 
 
-def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
-    write_conll(sentences, path, scheme, overwrite=overwrite)
-
-
 register(
     Format(
         name="conll",
         summary="one word per line with its tag, in columns",
         suffixes=(".conll", ".txt", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou", ".conllup"),
         read=read,
-        write=_write,
+        write=write,
     )
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
 from cfner.corpus.lines import first_character, text_lines
@@ -14,7 +14,6 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme, TagError, tags_from_spans
 from cfner.corpus.words import character_spans, split_words
-from cfner.corpus.writers import whole_file
 from cfner.errors import CorpusError
 
 
@@ -44,23 +43,19 @@ def recognises(path: Path) -> bool:
     return path.is_file() and (path.suffix.lower() != ".json" or first_character(path) == "{")
 
 
-def write_jsonl(
-    sentences: Iterable[Sentence], path: str | Path, scheme: Scheme = "BIO", *, overwrite: bool = False
-) -> None:
+def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
     """``text`` + ``spans`` for sentences cut from a text, ``tokens`` + ``tags`` for the others.
 
     A file has one kind of record, so the texts are kept only if all sentences have one.
     """
-    listed = list(sentences)
-    with_text = all(sentence.offsets is not None for sentence in listed)
-    with whole_file(Path(path), overwrite) as file:
-        for index, sentence in enumerate(listed):
-            try:
-                record = _text_record(sentence) if with_text else _tagged_record(sentence, scheme)
-            except TagError as error:
-                where = sentence.source or f"sentence {index + 1}"
-                raise error.at(error.position, index, where) from None
-            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+    with_text = all(sentence.offsets is not None for sentence in sentences)
+    for index, sentence in enumerate(sentences):
+        try:
+            record = _text_record(sentence) if with_text else _tagged_record(sentence, scheme)
+        except TagError as error:
+            where = sentence.source or f"sentence {index + 1}"
+            raise error.at(error.position, index, where) from None
+        file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
 def _tagged_record(sentence: Sentence, scheme: Scheme) -> dict[str, Any]:
@@ -80,10 +75,6 @@ def _text_record(sentence: Sentence) -> dict[str, Any]:
     return record
 
 
-def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
-    write_jsonl(sentences, path, scheme, overwrite=overwrite)
-
-
 register(
     Format(
         name="jsonl",
@@ -91,6 +82,6 @@ register(
         suffixes=(".jsonl", ".ndjson", ".json"),
         read=read,
         recognises=recognises,
-        write=_write,
+        write=write,
     )
 )

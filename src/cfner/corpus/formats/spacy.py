@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import Scheme
 from cfner.corpus.words import BLANK_MENTION
-from cfner.corpus.writers import whole_file
 from cfner.errors import CorpusError, MissingExtraError
 
 UNANNOTATED = "document without entity annotation, left out"
@@ -106,15 +105,14 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
     )
 
 
-def write_spacy(sentences: Iterable[Sentence], path: str | Path, *, overwrite: bool = False) -> None:
+def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
     """A DocBin with one document per sentence; the words of sentences without a text are joined by blanks."""
     spacy = load_spacy()
     vocab = spacy.blank("xx").vocab
     documents = spacy.tokens.DocBin()
     for sentence in sentences:
         documents.add(document_of(sentence, vocab, spacy))
-    with whole_file(Path(path), overwrite) as file:
-        file.write(documents.to_bytes())
+    file.write(documents.to_bytes())
 
 
 def document_of(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
@@ -153,16 +151,12 @@ def _words_and_gaps(sentence: Sentence) -> Iterator[tuple[str, str]]:
         yield sentence.text[start:end], sentence.text[end:following]
 
 
-def _write(sentences: Sequence[Sentence], path: Path, scheme: Scheme, overwrite: bool) -> None:
-    write_spacy(sentences, path, overwrite=overwrite)
-
-
 register(
     Format(
         name="spacy",
         summary="spaCy's DocBin (extra: spacy)",
         suffixes=(".spacy",),
         read=read,
-        write=_write,
+        write=write,
     )
 )
