@@ -177,6 +177,9 @@ def test_columns(content: str, words: list[list[str]], tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: the text contains an unpaired surrogate"),
         ("a.txt", b"fine\n\xff\n", "a.txt:2: not valid UTF-8"),
         ("a.conll", b"one\tO\n\tO\n", "a.conll:2: There is no word"),
+        ("a.conll", b"ada\tO\n#tag\nsaw\tO\n", "a.conll:2: 1 column where the file has 2"),
+        ("a.conll", b"ada O\nnew york O\nsaw O\n", "a.conll:2: 3 columns where the file has 2"),
+        ("a.conll", b"ada\nnew york\n", "a.conll:2: 2 columns where the file has 1"),
     ],
 )
 def test_what_cannot_be_read_is_named_by_its_line(

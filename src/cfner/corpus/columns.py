@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cfner.corpus.formats import ReadOptions
+from cfner.corpus.tags import TagError, parse_tag
 from cfner.errors import CorpusError, nearest
 
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
@@ -58,7 +59,7 @@ def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layo
     cells = _cells(text, tabs)
     where = f"{path}:{number}"
     if len(cells) < 2:
-        raise CorpusError("a word without a tag.", where=where, remedy=column_remedy(text))
+        raise CorpusError("a word without a tag.", where=where, remedy=_remedy(text))
     names = _names_in_comment(content)
     header = None
     if names is None and _is_header(cells, options):
@@ -132,7 +133,39 @@ def _column(
     return next((lowered.index(name) for name in usual if name in lowered), default % of)
 
 
-def column_remedy(line: str) -> str:
+def is_word(line: str, cells: Sequence[str], layout: Layout, known_tags: set[str], *, inside: bool) -> bool:
+    """Whether a line that begins with '#' is a word ('#hashtag O') and not a comment ('# id 7').
+
+    With as many columns as the others it is a word if its tag is one. With another number it is a comment
+    between sentences, or anywhere if a blank follows the '#'; else it is a broken line, and refused.
+    """
+    if len(cells) != layout.columns:
+        return inside and not line.startswith("# ") and line != "#"
+    tag = cells[layout.tag].strip()
+    if tag in known_tags:
+        return True
+    try:
+        return parse_tag(tag).prefix != ""
+    except TagError:
+        return True  # to be refused with its place, not passed over
+
+
+def check_columns(line: str, cells: Sequence[str], layout: Layout, place: str) -> None:
+    """Refuse a line that is not cut as the others are."""
+    if "\r" in line:
+        raise CorpusError(
+            "a carriage return inside the line.",
+            where=place,
+            remedy="End lines with a line feed: tr '\\r' '\\n'.",
+        )
+    if len(cells) != layout.columns:
+        counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+        raise CorpusError(
+            f"{counted} where the file has {layout.columns}.", where=place, remedy=_remedy(line)
+        )
+
+
+def _remedy(line: str) -> str:
     if "\u00a0" in line:
         return "The line has a no-break space, which separates no columns: replace it with a tab."
     return "Separate the columns of all lines in the same way, by tabs or by blanks."

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from cfner.corpus.columns import Layout, Line, find_layout, is_document_marker
+from cfner.corpus.columns import Layout, Line, check_columns, find_layout, is_document_marker, is_word
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.lines import decoded_line, refuse_unwritable, text_lines
 from cfner.corpus.records import TEXT_FIELDS, WORD_FIELDS
@@ -24,8 +24,6 @@ _SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".ndjson", ".json"),
     "conll": (".conll", ".conllup", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou"),
 }
-
-_TAG_STARTS = tuple(f"{prefix}-" for prefix in "BIESLU")
 
 
 def read_sentences(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
@@ -129,9 +127,12 @@ def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
             words = []
             continue
         cells = [cell.strip() for cell in layout.cells(line)]
-        if number == layout.header or (line.startswith("#") and not _is_word(line, cells, layout)):
+        if number == layout.header or (
+            line.startswith("#") and not _is_word(line, cells, layout, inside=bool(words))
+        ):
             continue
-        if len(cells) <= layout.token or not cells[layout.token]:
+        check_columns(line, cells, layout, f"{name}:{number}")
+        if not cells[layout.token]:
             raise CorpusError(
                 f"There is no word in column {layout.token}.",
                 where=f"{name}:{number}",
@@ -157,9 +158,7 @@ def _layout(lines: list[Line], name: str) -> Layout:
     return alone if len(alone.cells(last)) <= 1 else find_layout(lines, Path(name), ReadOptions())
 
 
-def _is_word(line: str, cells: list[str], layout: Layout) -> bool:
-    """Whether a line that begins with '#' is a word ('#tag') and not a comment ('# id 7')."""
-    if len(cells) != layout.columns:
-        return False
-    tag = cells[layout.tag]
-    return layout.columns == 1 or not line.startswith("# ") or tag == "O" or tag[:2] in _TAG_STARTS
+def _is_word(line: str, cells: list[str], layout: Layout, *, inside: bool) -> bool:
+    """The rule of training; but beside a word there need be no tag, so '#tag' is one with anything."""
+    hashtag = len(cells) == layout.columns and not line.startswith("# ")
+    return hashtag or is_word(line, cells, layout, set(), inside=inside)

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from cfner.corpus.columns import Layout, Line, column_remedy, find_layout, is_document_marker
+from cfner.corpus.columns import Layout, Line, check_columns, find_layout, is_document_marker, is_word
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
 from cfner.corpus.lines import text_lines
 from cfner.corpus.report import ReadReport
 from cfner.corpus.rows import TaggedRow, sentences_from_rows
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
+from cfner.corpus.tags import Scheme, TagError, tags_from_spans
 from cfner.errors import CorpusError
 
 DOCUMENT_MARKER = "-DOCSTART- line, left out"
@@ -60,10 +60,10 @@ def _rows(lines: Sequence[Line], layout: Layout, path: Path, report: ReadReport)
             report.tokens_read += 1
             report.note(DOCUMENT_MARKER, place, tokens=1)
             yield from finished()
-        elif line.startswith("#") and not _is_word(line, cells, layout, seen_tags, inside=bool(words)):
+        elif line.startswith("#") and not is_word(line, cells, layout, seen_tags, inside=bool(words)):
             report.note(COMMENT, place)
         else:
-            _check_columns(line, cells, layout, place)
+            check_columns(line, cells, layout, place)
             words.append(cells[layout.token])
             tags.append(cells[layout.tag])
             numbers.append(number)
@@ -79,37 +79,6 @@ def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
             if len(cells) == layout.columns:
                 found.add(cells[layout.tag])
     return found
-
-
-def _is_word(line: str, cells: Sequence[str], layout: Layout, seen_tags: set[str], *, inside: bool) -> bool:
-    """Whether a line that begins with '#' is a word ('#hashtag O') and not a comment ('# id 7').
-
-    With as many columns as the others it is a word if its tag is one. With another number it is a comment
-    between sentences, or anywhere if a blank follows the '#'; else it is a broken line, and refused.
-    """
-    if len(cells) != layout.columns:
-        return inside and not line.startswith("# ") and line != "#"
-    tag = cells[layout.tag].strip()
-    if tag in seen_tags:
-        return True
-    try:
-        return parse_tag(tag).prefix != ""
-    except TagError:
-        return True  # to be refused with its place, not passed over
-
-
-def _check_columns(line: str, cells: Sequence[str], layout: Layout, place: str) -> None:
-    if "\r" in line:
-        raise CorpusError(
-            "a carriage return inside the line.",
-            where=place,
-            remedy="End lines with a line feed: tr '\\r' '\\n'.",
-        )
-    if len(cells) != layout.columns:
-        counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-        raise CorpusError(
-            f"{counted} where the file has {layout.columns}.", where=place, remedy=column_remedy(line)
-        )
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
