@@ -174,6 +174,12 @@ def test_columns(content: str, words: list[list[str]], tmp_path: Path) -> None:
         ("a.jsonl", b'{"tokens": "one two"}\n', "a.jsonl:1: The words are no list"),
         ("a.jsonl", b'{"tokens": ["one", ""]}\n', "a.jsonl:1: The words are no list"),
         ("a.jsonl", b'{"tokens": ["one"], "text": "two"}\n', "does not follow in the text"),
+        (
+            "a.jsonl",
+            b'{"tokens": ["is", "ada"], "text": "this is ada"}\n',
+            "does not follow in the text at",
+        ),
+        ("a.jsonl", b'{"tokens": ["ada"], "text": "ada is"}\n', "The text goes on at character 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: the text contains an unpaired surrogate"),
         ("a.txt", b"fine\n\xff\n", "a.txt:2: not valid UTF-8"),
         ("a.conll", b"one\tO\n\tO\n", "a.conll:2: There is no word"),

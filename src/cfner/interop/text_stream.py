@@ -101,18 +101,29 @@ def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
     if not isinstance(text, str):
         raise CorpusError("The text is no string.", where=place, remedy="Give the text as one string.")
     refuse_unwritable(text, place)
+    return Sentence(tuple(words), text=text, offsets=_places_of(words, text, place), source=place)
+
+
+def _places_of(words: list[str], text: str, place: str) -> tuple[tuple[int, int], ...]:
+    """Where each word stands; with nothing but blanks between words there is no other way to place them."""
+    remedy = "Leave out the text or the words, or let them agree: all of the text but its blanks in words."
     offsets, at = [], 0
     for word in words:
         start = text.find(word, at)
-        if start < 0:
+        if start < 0 or text[at:start].strip():
             raise CorpusError(
-                f"The word {word!r} does not follow in the text, although the record has both.",
+                f"The word {word!r} does not follow in the text at character {at}, "
+                "although the record has both.",
                 where=place,
-                remedy="Leave out the text or the words, or let them agree.",
+                remedy=remedy,
             )
         at = start + len(word)
         offsets.append((start, at))
-    return Sentence(tuple(words), text=text, offsets=tuple(offsets), source=place)
+    if text[at:].strip():
+        raise CorpusError(
+            f"The text goes on at character {at}, where the words end.", where=place, remedy=remedy
+        )
+    return tuple(offsets)
 
 
 def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
