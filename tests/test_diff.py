@@ -316,6 +316,8 @@ def test_in_the_terminal_side_by_side(two_steps: Path) -> None:
 
 
 def test_what_is_missing_is_said(two_steps: Path, texts: Path, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="text 2: the text contains an unpaired surrogate"):
+        run(two_steps, "--text", "fine", "--text", "a \udcff b")  # what the system makes of a wrong byte
     with pytest.raises(ConfigError, match="no text"):
         run(two_steps)
     with pytest.raises(CorpusError, match=r"page\.html: the file cannot be written"):

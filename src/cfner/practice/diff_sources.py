@@ -13,10 +13,9 @@ from cfner.corpus.formats import format_of
 from cfner.corpus.lines import text_lines
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.words import sentence_from_characters
 from cfner.errors import ConfigError
 from cfner.interop.models import is_model_folder, open_model
-from cfner.interop.text_stream import read_sentences
+from cfner.interop.text_stream import read_sentences, sentence_of_text
 from cfner.model.facts import read_facts
 from cfner.model.saving import LoadedModel
 from cfner.model.store import ModelFolder
@@ -98,7 +97,9 @@ class Source:
 
 
 def literal_texts(texts: Sequence[str]) -> Source:
-    return Source("text", [sentence_from_characters(text, [])[0] for text in texts], ())
+    return Source(
+        "text", [sentence_of_text(text, f"text {number}") for number, text in enumerate(texts, start=1)], ()
+    )
 
 
 def text_source(
