@@ -22,7 +22,7 @@ from cfner.batches.loader import TokenBatch
 from cfner.cli.main import main
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
-from cfner.errors import CfnerError, CorpusError
+from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
 from cfner.interop.models import open_model
@@ -196,6 +196,12 @@ def test_what_cannot_be_read_is_named_by_its_line(
         list(read_sentences(tmp_path / name))
     assert expected in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match="standard input is closed"):
+        list(read_sentences(None))
 
 
 # -- files of any size -------------------------------------------------------------------------------------

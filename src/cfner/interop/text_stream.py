@@ -62,6 +62,11 @@ def _lines(source: Path | None, name: str) -> Iterator[Line]:
     repaired = ReadReport()  # marks and line endings that were taken off; nothing to tell of here
     if source is not None:
         return text_lines(source, repaired)
+    if sys.stdin is None:  # which Python makes of a closed one
+        raise ConfigError(
+            "There is no text to read: standard input is closed.",
+            remedy="Give a text or a file, or pipe one in.",
+        )
     given = enumerate(sys.stdin.buffer, start=1)
     return ((number, decoded_line(raw, f"{name}:{number}", number == 1, repaired)) for number, raw in given)
 
