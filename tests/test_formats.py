@@ -193,6 +193,30 @@ def test_writing_is_whole_and_never_over_a_file(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["f.conll"]
 
 
+@pytest.mark.parametrize(
+    ("word", "type_", "message"),
+    [
+        ("-DOCSTART-", "X", "mark between documents"),
+        ("#columns", "X", "names of the columns"),
+        ("a", "§", "no letter or digit"),
+        ("\ufeff", "X", "cannot stand in a column"),
+        ("\ufeff-DOCSTART-", "X", "mark between documents"),
+    ],
+)
+def test_columns_that_would_be_read_otherwise_are_not_written(
+    tmp_path: Path, word: str, type_: str, message: str
+) -> None:
+    with pytest.raises(CorpusError, match=rf"sentence 2: .*{message}.*jsonl"):
+        write_sentences([Sentence(("#b",)), Sentence((word,), (Span(0, 1, type_),))], tmp_path / "f.conll")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_word_like_a_comment_stands_after_the_first_other_word(tmp_path: Path) -> None:
+    written = [Sentence(("#b", "a", "#columns")), Sentence(("#columns",))]
+    write_sentences(written, tmp_path / "f.conll")
+    assert [s.words for s in read_sentences(tmp_path / "f.conll")[0]] == [s.words for s in written]
+
+
 # ---------------------------------------------------------------- conservation on broken files
 
 conll_cells = st.sampled_from(

@@ -249,8 +249,9 @@ def test_columns_out() -> None:
 
 
 def test_a_word_that_breaks_columns_is_refused() -> None:
-    with pytest.raises(CorpusError, match="Write JSON lines instead"):
-        prediction_files.conll_lines(Prediction(Sentence(("a\tb",)), ()))
+    for word in ("a\tb", "-DOCSTART-"):
+        with pytest.raises(CorpusError, match="Write JSON lines"):
+            prediction_files.conll_lines(Prediction(Sentence((word,)), ()))
 
 
 @pytest.mark.parametrize("name", ["one.spacy", "parts"])

@@ -41,6 +41,11 @@ def is_document_marker(line: str) -> bool:
     return re.match(r"-DOCSTART-(?:\s|$)", line) is not None
 
 
+def names_columns(line: str) -> bool:
+    """Whether a line at the start of a file is the comment that names its columns."""
+    return _COLUMNS_COMMENT.fullmatch(line) is not None
+
+
 def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layout:
     """The layout that the first line of words has; all others must keep to it."""
     content = [line for line in lines if line[1].strip() and not is_document_marker(line[1])]

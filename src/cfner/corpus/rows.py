@@ -70,17 +70,17 @@ def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow | None:
     report.tokens_read += len(row.words)
     keep: list[int] = []
     for position, (word, tag) in enumerate(zip(row.words, row.tags, strict=True)):
-        trimmed, trimmed_tag = _trim(word), _trim(tag)
-        if not trimmed:
+        kept, kept_tag = trimmed(word), trimmed(tag)
+        if not kept:
             report.note(BLANK_WORD, row.place(position), tokens=1)
             continue
-        if trimmed != word:
+        if kept != word:
             report.note(TRIMMED_WORD, row.place(position))
-            row.words[position] = trimmed
-        if trimmed_tag != tag:
+            row.words[position] = kept
+        if kept_tag != tag:
             report.note(TRIMMED_TAG, row.place(position))
-            row.tags[position] = trimmed_tag
-        if "\u00a0" in trimmed:
+            row.tags[position] = kept_tag
+        if "\u00a0" in kept:
             report.note(NBSP_INSIDE, row.place(position))
         keep.append(position)
     if not keep:
@@ -97,9 +97,9 @@ def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow | None:
     )
 
 
-def _trim(text: str) -> str:
+def trimmed(text: str) -> str:
     """Without blanks of any kind, and without byte order marks, at the ends."""
-    trimmed = text.strip()
-    while trimmed.startswith("\ufeff") or trimmed.endswith("\ufeff"):
-        trimmed = trimmed.strip("\ufeff").strip()
-    return trimmed
+    rest = text.strip()
+    while rest.startswith("\ufeff") or rest.endswith("\ufeff"):
+        rest = rest.strip("\ufeff").strip()
+    return rest

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cfner.corpus.formats import spacy as docbin
+from cfner.corpus.formats.conll import columns_of
 from cfner.corpus.tags import tags_from_spans
 from cfner.corpus.visible import json_text
 from cfner.corpus.writers import refuse_existing, whole_file
@@ -81,16 +82,8 @@ def json_line(prediction: Prediction) -> str:
 def conll_lines(prediction: Prediction) -> str:
     """Word, tab, BIO tag; an empty line at the end. A sentence without words is one empty line."""
     sentence = prediction.sentence
-    for cell in (*sentence.words, *(entity.type for entity in prediction.entities)):
-        if not cell.strip() or any(sign in cell for sign in "\t\n\r\0"):
-            raise CorpusError(
-                f"The word or type {cell!r} cannot stand in a column.",
-                where=sentence.source,
-                remedy="Write JSON lines instead, which keep any character.",
-            )
     tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
-    rows = (f"{word}\t{tag}\n" for word, tag in zip(sentence.words, tags, strict=True))
-    return "".join(rows) + "\n"
+    return columns_of(sentence.words, tags, sentence.source, opening=True)  # any of them may be the first
 
 
 def _docbin_file(predictions: Iterator[Prediction], path: Path, overwrite: bool) -> int:

@@ -11,13 +11,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from cfner.corpus.columns import Layout, Line, check_columns, find_layout, is_document_marker, is_word
+from cfner.corpus.columns import (
+    Layout,
+    Line,
+    check_columns,
+    find_layout,
+    is_document_marker,
+    is_word,
+    names_columns,
+)
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
 from cfner.corpus.lines import text_lines
 from cfner.corpus.report import ReadReport
-from cfner.corpus.rows import TaggedRow, sentences_from_rows
+from cfner.corpus.rows import TaggedRow, sentences_from_rows, trimmed
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.tags import Scheme, TagError, tags_from_spans
+from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
 from cfner.errors import CorpusError
 
 DOCUMENT_MARKER = "-DOCSTART- line, left out"
@@ -83,26 +91,49 @@ def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
     """Word, tab, tag; an empty line after each sentence. Texts are not kept, only their words."""
+    opening = True
     for index, sentence in enumerate(sentences):
         where = sentence.source or f"sentence {index + 1}"
         try:
             tags = tags_from_spans(sentence.spans, len(sentence), scheme)
         except TagError as error:
             raise error.at(error.position, index, where) from None
-        for word, tag in zip(sentence.words, tags, strict=True):
-            _refuse_breaking(word, tag, where)
-            file.write(f"{word}\t{tag}\n".encode())
-        file.write(b"\n")
+        file.write(columns_of(sentence.words, tags, where, opening=opening).encode())
+        opening = opening and all(word.startswith("#") for word in sentence.words)
 
 
-def _refuse_breaking(word: str, tag: str, where: str) -> None:
-    for cell in (word, tag):
-        if not cell.strip() or any(character in cell for character in "\t\n\r\0"):
+def columns_of(words: Sequence[str], tags: Sequence[str], where: str | None, *, opening: bool) -> str:
+    """The lines of a sentence, with an empty one after it. What would be read as something else is refused.
+
+    ``opening``: no line before these is of a word without '#', so that they may still name the columns.
+    """
+    lines = []
+    for word, tag in zip(words, tags, strict=True):
+        opening = opening and word.startswith("#")
+        fault = _fault(word, tag, opening)
+        if fault is not None:
             raise CorpusError(
-                f"the word or tag {cell!r} cannot stand in a column.",
-                where=where,
-                remedy="Write JSON lines instead, which keep any character.",
+                fault, where=where, remedy="Write JSON lines (jsonl) instead, which keep any character."
             )
+        lines.append(f"{word}\t{tag}\n")
+    return "".join(lines) + "\n"
+
+
+def _fault(word: str, tag: str, opening: bool) -> str | None:
+    """Why a line of this word and tag would be read as something else, if it would."""
+    for cell in (word, tag):
+        if not trimmed(cell) or any(character in cell for character in "\t\n\r\0"):
+            return f"the word or tag {cell!r} cannot stand in a column."
+    line = f"{word}\t{tag}".lstrip("\ufeff")  # as readers take it
+    if is_document_marker(line):
+        return f"the word {word!r} would be read as the mark between documents."
+    if opening and names_columns(line):
+        return f"the word {word!r} would be read as the names of the columns."
+    try:
+        parse_tag(tag)
+    except TagError:
+        return f"the tag {tag!r} would not be read: its type has no letter or digit."
+    return None
 
 
 register(
