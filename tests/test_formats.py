@@ -16,7 +16,7 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import SCHEMES, Scheme, TagError
 from cfner.corpus.words import character_spans, sentence_from_characters, split_words
-from cfner.corpus.writers import write_sentences
+from cfner.corpus.writers import write_files, write_sentences
 from cfner.errors import CorpusError
 
 quick = settings(
@@ -191,6 +191,22 @@ def test_writing_is_whole_and_never_over_a_file(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot be written"):
         write_sentences([Sentence(("a",))], path / "below" / "f.conll")
     assert [file.name for file in path.parent.iterdir()] == ["f.conll"]
+
+
+def test_a_file_that_is_replaced_hands_on_its_permissions_and_links_stay(tmp_path: Path) -> None:
+    private, link = tmp_path / "there" / "f.conll", tmp_path / "link.conll"
+    write_sentences([Sentence(("a",))], private)
+    private.chmod(0o600)
+    link.symlink_to(private)
+    write_sentences([Sentence(("b",))], link, overwrite=True)
+    assert link.is_symlink()
+    assert private.read_text() == "b\tO\n\n"
+    assert private.stat().st_mode & 0o777 == 0o600
+    both = {path: [Sentence(("c",))] for path in (private, link)}
+    with pytest.raises(CorpusError, match="the same file"):
+        write_files(both, overwrite=True)
+    assert private.read_text() == "b\tO\n\n"
+    assert [file.name for file in private.parent.iterdir()] == ["f.conll"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -32,35 +33,50 @@ def whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_files(overwrite: bool) -> Iterator[Callable[[Path], AbstractContextManager[IO[bytes]]]]:
-    """The same for several files: none gets its name before all are complete."""
-    complete: dict[Path, Path] = {}
+    """The same for several files: none gets its name before all are complete.
+
+    A link stays one, and its target is replaced; what is replaced hands on its permissions.
+    """
+    complete: dict[Path, tuple[Path, Path]] = {}  # path given -> (file written, file to replace)
 
     @contextmanager
     def whole(path: Path) -> Iterator[IO[bytes]]:
         refuse_existing(path, overwrite)
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        target = Path(os.path.realpath(path))
+        _refuse_twice(path, target, complete)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         with _naming(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with partial.open("wb") as file:
+                    if target.exists():
+                        partial.chmod(stat.S_IMODE(target.stat().st_mode))  # before there is anything to read
                     yield file
                     file.flush()
                     os.fsync(file.fileno())
             except BaseException:
                 partial.unlink(missing_ok=True)
                 raise
-            complete[path] = partial
+            complete[path] = partial, target
 
     try:
         yield whole
         for path in complete:  # somebody may have written one in the meantime
             refuse_existing(path, overwrite)
-        for path, partial in complete.items():
+        for path, (partial, target) in complete.items():
             with _naming(path):
-                partial.replace(path)
+                partial.replace(target)
     finally:
-        for partial in complete.values():
+        for partial, _ in complete.values():
             partial.unlink(missing_ok=True)
+
+
+def _refuse_twice(path: Path, target: Path, complete: Mapping[Path, tuple[Path, Path]]) -> None:
+    for other, (_, taken) in complete.items():
+        if taken == target:
+            raise CorpusError(
+                f"is the same file as {other}, through a link.", where=str(path), remedy="Remove the link."
+            )
 
 
 @contextmanager
