@@ -563,6 +563,21 @@ def test_any_other_answer_is_no_rejection(tmp_path: Path, answer: object) -> Non
     assert sentence.words == ("Ada", "ran")
 
 
+@pytest.mark.parametrize(
+    ("text", "spans", "offsets", "trimmed"),
+    [
+        (" a b", [[0, 2, "X"]], [[0, 2], [3, 4]], 1),  # a blank begins the word
+        ("a b", [[0, 1, "X"], [2, 3, "X"]], [[0, 3]], 0),  # two mentions cut it at its blank
+    ],
+)
+def test_no_word_is_of_blanks(tmp_path: Path, text: str, spans: Any, offsets: Any, trimmed: int) -> None:
+    record = {"text": text, "spans": spans, "offsets": offsets}
+    (sentence,), report = read_bytes(tmp_path, json.dumps(record).encode(), "f.jsonl")
+    assert sentence.words == ("a", "b")
+    assert report.repairs["blanks trimmed from a word"] == trimmed
+    assert balanced(report)
+
+
 def test_broken_json_names_the_line(tmp_path: Path) -> None:
     for name, content in (("f.jsonl", b'{"tokens": [], "tags": []}\n{oops\n'), ("f.json", b'[\n{"data": }]')):
         with pytest.raises(CorpusError, match=rf"{name}:2: not valid JSON"):

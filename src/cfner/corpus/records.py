@@ -12,9 +12,9 @@ from typing import Any
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.lines import refuse_unwritable
 from cfner.corpus.report import ReadReport
-from cfner.corpus.rows import EMPTY_SENTENCE, TaggedRow, sentences_from_rows
+from cfner.corpus.rows import EMPTY_SENTENCE, TRIMMED_WORD, TaggedRow, sentences_from_rows
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.words import CharSpan, SpanError, sentence_from_characters
+from cfner.corpus.words import CharSpan, SpanError, sentence_from_characters, without_blanks
 from cfner.errors import CorpusError, nearest
 
 WORD_FIELDS = ("tokens", "words")
@@ -163,7 +163,7 @@ def annotated_text(
             "the spans are no list.", where=place, remedy="Give a list, empty where there is no mention."
         )
     mentions = [_mention(span, place) for span in spans]
-    words = None if offsets is None else _offsets(offsets, text, place)
+    words = None if offsets is None else _offsets(offsets, text, place, report)
     try:
         sentence, repairs = sentence_from_characters(text, mentions, offsets=words, source=place)
     except SpanError as error:
@@ -191,13 +191,15 @@ def _mention(span: object, place: str) -> CharSpan:
     )
 
 
-def _offsets(offsets: object, text: str, place: str) -> list[tuple[int, int]]:
+def _offsets(offsets: object, text: str, place: str, report: ReadReport) -> list[tuple[int, int]]:
     words: list[tuple[int, int]] = []
     end = 0
     for pair in offsets if isinstance(offsets, list) else [None]:
         match pair:
             case [int(start), int(stop)] if end <= start < stop <= len(text) and text[start:stop].strip():
-                words.append((start, stop))
+                words.append(without_blanks(text, start, stop))
+                if words[-1] != (start, stop):
+                    report.note(TRIMMED_WORD, f"{place} (word {len(words)})")
                 end = stop
             case _:
                 raise CorpusError(

@@ -82,11 +82,11 @@ def sentence_from_characters(
 
     Blanks at the ends of a mention are trimmed, mentions of blanks only and repeated ones dropped; each is a
     repair. SpanError for a mention outside the text or one that overlaps another. ``offsets`` gives the words
-    where they are known; they are cut further where a mention begins or ends.
+    where they are known; they are cut further where a mention begins or ends, and blanks at a cut go.
     """
     kept, repairs = _clean(text, spans)
     boundaries = {edge for start, end, _ in kept for edge in (start, end)}
-    ranges = split_words(text, boundaries) if offsets is None else _cut(offsets, boundaries)
+    ranges = split_words(text, boundaries) if offsets is None else _cut_given(text, offsets, boundaries)
     first = {start: index for index, (start, _) in enumerate(ranges)}
     last = {end: index for index, (_, end) in enumerate(ranges)}
     for position, (start, end, type_) in enumerate(kept):
@@ -125,6 +125,20 @@ def _cut(ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]) -> list[t
     return pieces
 
 
+def _cut_given(
+    text: str, ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]
+) -> list[tuple[int, int]]:
+    """The same for words that may hold blanks: no piece begins or ends with one."""
+    pieces = (without_blanks(text, start, end) for start, end in _cut(ranges, boundaries))
+    return [(start, end) for start, end in pieces if start < end]
+
+
+def without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """A range of characters without the blanks at its ends; nothing is left of one of blanks only."""
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
+
+
 def _clean(text: str, spans: Iterable[CharSpan]) -> tuple[list[CharSpan], list[Repair]]:
     """Mentions in order, trimmed and disjoint."""
     repairs: list[Repair] = []
@@ -136,9 +150,7 @@ def _clean(text: str, spans: Iterable[CharSpan]) -> tuple[list[CharSpan], list[R
                 remedy="Give start and end as character positions, end exclusive.",
                 position=position,
             )
-        mention = text[start:end]
-        left = start + len(mention) - len(mention.lstrip())
-        right = end - len(mention) + len(mention.rstrip())
+        left, right = without_blanks(text, start, end)
         if left >= right:
             repairs.append(Repair(BLANK_MENTION, position))
             continue
