@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,12 +61,50 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
             pass
 
 
-def test_a_lock_that_is_freed_in_a_moment_is_no_error(tmp_path: Path) -> None:
+def test_a_lock_that_is_freed_in_a_moment_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So is one that a child has inherited in the moment in which its parent was killed."""
     with held(tmp_path) as holder:
-        threading.Timer(0.2, holder.kill).start()
+
+        def freed_meanwhile(_: float) -> None:
+            holder.kill()
+            holder.wait()
+
+        clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=freed_meanwhile)  # of no machine, however busy
+        monkeypatch.setattr("cfner.model.lock.time", clock)
         with locked(tmp_path):
-            pass
+            assert holder.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("leaves", ["removed", "renamed"])
+def test_a_lock_on_a_folder_that_is_gone_is_none(
+    leaves: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits has the file open that the holder takes away with the folder."""
+    folder = tmp_path / "work"
+    honest = fcntl.flock
+
+    def too_late(handle: int, operation: int) -> None:
+        monkeypatch.setattr("fcntl.flock", honest)
+        shutil.rmtree(folder) if leaves == "removed" else folder.rename(tmp_path / "done")
+        honest(handle, operation)
+
+    monkeypatch.setattr("fcntl.flock", too_late)
+    with locked(folder), (folder / ".lock").open() as newcomer, pytest.raises(BlockingIOError):
+        honest(newcomer, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_told(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", fails)
+    with pytest.raises(ModelError, match=f"cannot be locked: {os.strerror(number)}"), locked(tmp_path):
+        pass
 
 
 def test_somebody_who_waits_gets_it_when_it_is_free(tmp_path: Path) -> None:
@@ -123,8 +165,6 @@ def test_two_runs_in_one_folder(
 def test_a_rollback_waits_for_a_step_that_is_being_saved(
     two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import shutil
-
     monkeypatch.setattr("cfner.practice.history.PATIENCE", 0.2)
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     with held(model), pytest.raises(ModelError, match="Another process"):

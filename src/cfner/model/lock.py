@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -31,21 +32,49 @@ def locked(folder: Path, *, wait: float = MOMENT) -> Iterator[None]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         place = folder.resolve()
-        handle = None if place in _held else _open(place / FILE)
-    if handle is None:
+    if place in _held:
         yield
         return
-    try:
-        _take(handle, folder, time.monotonic() + wait)
-    except BaseException:
-        os.close(handle)
-        raise
+    handle = _hold(folder, time.monotonic() + wait)
     _held[place] = handle
     try:
         yield
     finally:
         if _held.pop(place, None) is not None:
             os.close(handle)  # frees it
+
+
+def _hold(folder: Path, until: float) -> int:
+    """The open file, once it is locked and still the folder's: whoever held it may have removed or renamed
+    the folder meanwhile, and a lock on what was there keeps nobody out.
+    """
+    while True:
+        handle = _opened(folder)
+        if handle is not None:
+            try:
+                if _try(handle, folder) and _is_at(handle, folder / FILE):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)
+        if time.monotonic() >= until:
+            raise ModelError(
+                "Another process is writing here.",
+                where=str(folder),
+                remedy="Wait until it is done, or choose another folder.",
+            )
+        time.sleep(0.05)
+
+
+def _opened(folder: Path) -> int | None:
+    """None if the folder was removed in this moment."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return _open(folder / FILE)
+        except FileNotFoundError:
+            return None
 
 
 def _open(path: Path) -> int:
@@ -67,28 +96,41 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def _take(handle: int, folder: Path, until: float) -> None:
-    while True:
-        try:
-            _try(handle)
-            return
-        except OSError:
-            if time.monotonic() >= until:
-                raise ModelError(
-                    "Another process is writing here.",
-                    where=str(folder),
-                    remedy="Wait until it is done, or choose another folder.",
-                ) from None
-            time.sleep(0.05)
+def _try(handle: int, folder: Path) -> bool:
+    """Whether nobody else has it."""
+    try:
+        _lock(handle)
+    except OSError as error:
+        if error.errno in _IS_HELD:
+            return False
+        raise ModelError(
+            f"The folder cannot be locked: {error.strerror or error}.",
+            where=str(folder),
+            remedy="Choose a folder on a file system that has locks, such as a local disk.",
+        ) from error
+    return True
 
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _try(handle: int) -> None:
+    _IS_HELD = {errno.EACCES, errno.EDEADLOCK}
+
+    def _lock(handle: int) -> None:
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+    def _is_at(handle: int, path: Path) -> bool:
+        return True  # a file that is open can be neither removed nor renamed there
 else:
     import fcntl
 
-    def _try(handle: int) -> None:
+    _IS_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+
+    def _lock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _is_at(handle: int, path: Path) -> bool:
+        try:
+            return os.path.samestat(os.fstat(handle), path.lstat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
