@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, ModelError
+from cfner.model.lock import locked
 from cfner.model.store import ModelFolder
 from cfner.practice.history import history, rename, rollback, verify
 from cfner.practice.learn import learn
@@ -338,11 +341,67 @@ def test_a_folder_of_the_users_that_is_in_the_way_is_left_alone(
     mine.write_text("years of work")
     with pytest.raises(ModelError, match="holds something else"):
         learn(one_step, files["new"], out=None if in_place else target, in_place=in_place, settings=FAST)
-    assert mine.read_text() == "years of work"
+    assert bytes_of(target.with_name(f"{target.name}.unfinished")) == {file: b"years of work"}
     assert len(history(one_step)) == 1
 
 
-def test_a_model_that_is_in_the_way_of_learning_in_place_is_left_alone(
+@pytest.mark.parametrize("way", ["out", "in place"])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_finished_model_whose_name_is_in_the_way_is_left_alone(
+    way: str, killed: bool, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks as if a call had been killed in its last moment; so it does if its own call really was."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    model = one_step if way == "in place" else one_step.with_name("m2")
+    mine = model.with_name(f"{model.name}.unfinished")
+    with monkeypatch.context() as patch, pytest.raises(Killed) if killed else nullcontext():
+        if killed:  # it has its name, and nothing after that was done
+            patch.setattr("cfner.practice.workplace.flush", die)
+        learn(one_step, files["new"], out=mine, settings=FAST)
+    before = bytes_of(mine)
+    assert len(verify(mine)) == 2
+    with pytest.raises(ModelError, match=r"\.unfinished: .* holds something else"):
+        learn(
+            one_step, files["more"], out=None if way == "in place" else model, in_place=way == "in place",
+            settings=FAST,
+        )  # fmt: skip
+    assert bytes_of(mine) == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_model_does_not_become_the_place_where_it_is_learned_from(
+    finished: bool, one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    source = tmp_path / "m2.unfinished"
+    if finished:
+        one_step.rename(source)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
+    before = bytes_of(source)
+    with pytest.raises(ModelError, match="the model that it is learned from"):
+        learn(source, files["new"], out=tmp_path / "m2", settings=FAST)
+    assert bytes_of(source) == before
+
+
+def test_a_model_that_another_call_made_meanwhile_is_told_before_training(
+    one_step: Path, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def waits_for_another(folder: Path) -> Iterator[None]:
+        (tmp_path / "m2").mkdir()
+        with locked(folder):
+            yield
+
+    monkeypatch.setattr("cfner.practice.learn.locked", waits_for_another)
+    with pytest.raises(ModelError, match="already"):
+        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
+
+
+def test_what_was_left_in_place_of_another_model_is_left_alone(
     one_step: Path, two_steps: Path, files: dict[str, str]
 ) -> None:
     other = one_step.with_name("model.unfinished")
@@ -350,6 +409,7 @@ def test_a_model_that_is_in_the_way_of_learning_in_place_is_left_alone(
     rename(other, "city", "place")
     shutil.rmtree(other / "steps/0001")
     shutil.rmtree(other / "steps/0002")
+    (other / "unfinished").write_text('"model.unfinished"')  # of one that had this name before
     with pytest.raises(ModelError, match="left this folder"):
         learn(one_step, files["new"], in_place=True, settings=FAST)
     assert (other / "steps/0003/seal.json").is_file()
@@ -361,7 +421,7 @@ def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
     def die(*_: object, **__: object) -> None:
         raise Killed
 
-    monkeypatch.setattr("cfner.practice.workplace.shutil.rmtree", die)
+    monkeypatch.setattr("cfner.practice.workplace._remove", die)
     with pytest.raises(Killed):
         learn(one_step, files["new"], in_place=True, settings=FAST)
     monkeypatch.undo()

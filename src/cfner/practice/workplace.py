@@ -1,13 +1,16 @@
 """Where a new model is made, and where it goes: nothing of the user's is touched before it is whole.
 
-While a step is learned it lives in ``OUT.unfinished`` (an interrupted one goes on from there). A model that
-the guard refused is kept as ``OUT.refused``.
+While a step is learned it lives in ``OUT.unfinished`` (an interrupted one goes on from there). A folder of
+that name that does not say that it was made so is somebody's, whatever is in it. A model that the guard
+refused is kept as ``OUT.refused``.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,9 @@ from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
 
 _SAVING = "saving"  # holds the parent of a step that is being added in place
-_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _SAVING}
+# Holds the folder's name, so it is void in the moment in which the folder gets its final one.
+_MARK = "unfinished"
+_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _SAVING, _MARK}
 
 
 class Workplace:
@@ -49,12 +54,35 @@ class Workplace:
                 where=str(model),
                 remedy="Give --out FOLDER; the checkpoint becomes the first step there.",
             )
-        target = None if out is None else Path(out)
-        if target is not None and (target.exists() or target.is_symlink()):
+        place = cls(model, None if out is None else Path(out))
+        place._refuse_taken()
+        place._refuse_source()
+        place._refuse_unlocked()
+        return place
+
+    def _refuse_taken(self) -> None:
+        if self.out is not None and (self.out.exists() or self.out.is_symlink()):
             raise ModelError(
-                "There is something here already.", where=str(target), remedy="Choose a new folder for --out."
+                "There is something here already.",
+                where=str(self.out),
+                remedy="Choose a new folder for --out.",
             )
-        return cls(model, target)
+
+    def _refuse_source(self) -> None:
+        source = Path(self.model)
+        if self.unfinished.exists() and source.exists() and self.unfinished.samefile(source):
+            raise ModelError(
+                "The new model would be made in the folder of the model that it is learned from.",
+                where=str(self.unfinished),
+                remedy="Choose another --out.",
+            )
+
+    def _refuse_unlocked(self) -> None:
+        """A folder of ours has a lock before it has anything else. In another one none is made."""
+        refuse_unusual(self.unfinished, a_folder=True)
+        inside = {path.name for path in _items(self.unfinished)}
+        if inside and LOCK not in inside and not _is_marked(self.unfinished):
+            raise self._something_else(self.unfinished)
 
     def start(self, tagger: ContinualTagger, settings: Mapping[str, Any]) -> ContinualTagger:
         """Put the steps so far into the unfinished folder; the tagger as it goes on from there.
@@ -62,7 +90,9 @@ class Workplace:
         A checkpoint becomes the first step. What an interrupted ``learn`` left there is used again.
         """
         here = ModelFolder(self.unfinished)
+        self._refuse_taken()  # by another call, whose lock this one has waited for
         self._refuse_strange(here)
+        write_whole(here.path / _MARK, _mark_of(here.path))
         if self.out is None:
             self._refuse_done(tagger)
             return tagger
@@ -89,20 +119,29 @@ class Workplace:
         """What is in the way of an unfinished step is going to be removed: it must be of our own making."""
         refuse_unusual(here.path, a_folder=True)
         refuse_unusual(here.steps_path, a_folder=True)
-        inside = list(here.steps_path.iterdir()) if here.steps_path.is_dir() else []
-        strange = [item for item in here.path.iterdir() if item.name not in _OURS and not is_partial(item)]
-        strange += [item for item in inside if not (is_step_name(item.name) or item.name.startswith(PARTIAL))]
+        items = [item for item in _items(here.path) if not is_partial(item)]
+        if not _is_marked(here.path) and any(item.name != LOCK for item in items):
+            raise self._something_else(here.path)
+        strange = [item for item in items if item.name not in _OURS]
+        strange += [
+            item
+            for item in _items(here.steps_path)
+            if not (is_step_name(item.name) or item.name.startswith(PARTIAL))
+        ]
         if strange:
-            raise ModelError(
-                "The folder is needed for the unfinished step, but holds something else.",
-                where=str(min(strange)),
-                remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
-            )
+            raise self._something_else(min(strange))
         if self.out is None and is_model_folder(self.model):
             ours = {ModelFolder(self.model).step(name).hash for name in ModelFolder(self.model).names()}
             for step in map(here.step, here.names()):  # of a refused step that was about to be put aside
                 if step.hash not in ours and read_facts(step)["parent"] not in ours:
                     raise self._left_by_another()
+
+    def _something_else(self, where: Path) -> ModelError:
+        return ModelError(
+            "The folder is needed for the unfinished step, but holds something else.",
+            where=str(where),
+            remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
+        )
 
     def _refuse_done(self, tagger: ContinualTagger) -> None:
         """Stopped when the step was saved, and this folder not yet removed: it would be learned twice."""
@@ -110,7 +149,8 @@ class Workplace:
         if not saving.is_file() or saving.read_text(encoding="ascii") != tagger.parent:
             return
         number = ModelFolder(self.model).current_name()
-        shutil.rmtree(self.unfinished)
+        with writing(self.unfinished):
+            _remove(self.unfinished)
         raise ModelError(
             f"This was learned already: an earlier call was stopped after it had saved step {int(number)}.",
             where=str(self.model),
@@ -145,7 +185,8 @@ class Workplace:
                 where=error.where,
                 remedy="Use that folder, or learn again from the model as it is now.",
             ) from error
-        shutil.rmtree(self.unfinished, ignore_errors=True)
+        with suppress(OSError):  # the step is saved, and what stays here tells the next call so
+            _remove(self.unfinished)
         return Path(self.model)
 
     def refuse(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
@@ -163,8 +204,41 @@ class Workplace:
             self.unfinished.rename(target)
             flush(target.parent)
         # only now: stopped before, the same call goes on from its last epoch
-        (target / UNFINISHED_STEP).unlink(missing_ok=True)
+        for name in (UNFINISHED_STEP, _MARK):
+            (target / name).unlink(missing_ok=True)
         return target
+
+
+def _mark_of(folder: Path) -> str:
+    return json.dumps(folder.name)  # in ASCII, whatever the name is made of
+
+
+def _is_marked(folder: Path) -> bool:
+    """Whether ``learn`` made it, and has not yet given it its final name."""
+    mark = folder / _MARK
+    return mark.is_file() and mark.read_bytes() == _mark_of(folder).encode()
+
+
+def _items(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _remove(folder: Path) -> None:
+    """Only what is ours. The notes go last: stopped half-way, they still tell what the rest is."""
+    for item in _items(folder):
+        if item.name == "steps":
+            shutil.rmtree(item)
+        elif item.name in {CURRENT, UNFINISHED_STEP} or is_partial(item):
+            item.unlink()
+    for name in (_SAVING, _MARK):
+        flush(folder)
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # somebody waits for the lock, or has put something here
+        (folder / LOCK).unlink()
+        folder.rmdir()
 
 
 def _copy_steps(source: ModelFolder, target: ModelFolder, current: str | None = None) -> None:
