@@ -351,10 +351,6 @@ def test_a_finished_model_whose_name_is_in_the_way_is_left_alone(
     way: str, killed: bool, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks as if a call had been killed in its last moment; so it does if its own call really was."""
-
-    def die(*_: object) -> None:
-        raise Killed
-
     model = one_step if way == "in place" else one_step.with_name("m2")
     mine = model.with_name(f"{model.name}.unfinished")
     with monkeypatch.context() as patch, pytest.raises(Killed) if killed else nullcontext():
@@ -415,19 +411,48 @@ def test_what_was_left_in_place_of_another_model_is_left_alone(
     assert (other / "steps/0003/seal.json").is_file()
 
 
-def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
-    one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: object, **__: object) -> None:
-        raise Killed
+def die(*_: object, **__: object) -> None:
+    raise Killed
 
-    monkeypatch.setattr("cfner.practice.workplace._remove", die)
-    with pytest.raises(Killed):
-        learn(one_step, files["new"], in_place=True, settings=FAST)
-    monkeypatch.undo()
+
+@pytest.mark.parametrize("moment", ["_remove", "flush"])
+@pytest.mark.parametrize("since", ["nothing", "renamed", "rolled back"])
+def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
+    moment: str, since: str, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call() -> None:  # now that all types are known, another plan would be made for it
+        learn(one_step, files["full"], in_place=True, old_labels="ignore", settings=FAST)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(f"cfner.practice.workplace.{moment}", die)
+        call()
+    if since == "renamed":
+        rename(one_step, "city", "place")
+    elif since == "rolled back":
+        rollback(one_step, 1)
+    steps = history(one_step)
     with pytest.raises(ModelError, match=r"learned already: .* step 2"):
-        learn(one_step, files["new"], in_place=True, types=NEW, settings=FAST)
-    assert len(history(one_step)) == 2
+        call()
+    assert history(one_step) == steps
+    assert not one_step.with_name("model.unfinished").exists()
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_what_was_not_learned_is_not_said_to_be(
+    saved: bool, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call was stopped after, or before, its step was saved; what came then is not that step."""
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(
+            "cfner.practice.workplace._remove" if saved else "cfner.tagger.ContinualTagger.save", die
+        )
+        learn(one_step, files["more"], in_place=True, settings=FAST)
+    if saved:
+        learned = learn(one_step, files["new"], in_place=True, settings=FAST)
+    else:
+        rename(one_step, "animal", "beast")
+        learned = learn(one_step, files["more"], in_place=True, settings=FAST)
+    assert learned.step == 3 and history(one_step)[-1].types == (NEW if saved else ("city",))
     assert not one_step.with_name("model.unfinished").exists()
 
 
@@ -502,10 +527,6 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     settings = {"epochs": 2, "checkpoint_minutes": 0}
     whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
-
-    def die(*_: object, **__: object) -> None:
-        raise Killed
-
     if moment == "copying":  # half of the steps so far are there
         name = "cfner.practice.workplace.flush_tree" if source == "folder" else "cfner.model.store.flush"
     elif moment == "pointing":  # the steps so far are there, the pointer to them is not

@@ -25,6 +25,7 @@ from cfner.practice.new_data import (
 )
 from cfner.practice.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.workplace import Workplace
+from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS
@@ -95,6 +96,7 @@ def learn(
     fresh = NewData.read(data, **(reading or {}))
     wanted = _settings(preset, settings)
     tagger = ContinualTagger.open(model, **wanted)
+    place.begin(_identity(tagger, fresh, types, old_labels, replay))
     refuse_method(tagger.method, tagger.model.network.head.kind)
     guarded = None
     if guard_data is not None:
@@ -210,6 +212,26 @@ def _settings(preset: str | None, settings: Mapping[str, Any] | None) -> dict[st
     chosen = PRESETS[preset] if preset is not None else {}
     usual = {name: value for name, value in chosen.items() if name not in OF_THE_MODEL}
     return {"select_on": "new+old", **usual, **(settings or {})}
+
+
+def _identity(
+    tagger: ContinualTagger,
+    fresh: NewData,
+    types: Sequence[str] | None,
+    old_labels: str,
+    replay: str | Path | None,
+) -> str:
+    """Names what a call asks for, not what is made of it: a model that has learned it plans otherwise."""
+    return settings_hash(
+        {
+            "config": tagger.config.what_matters(),
+            "train": sentences_hash(fresh.train),
+            "dev": sentences_hash(fresh.dev),
+            "types": None if types is None else sorted(types),
+            "old_labels": old_labels,
+            "replay": None if replay is None else str(Path(replay).resolve()),
+        }
+    )
 
 
 def _number(tagger: ContinualTagger) -> int:

@@ -21,11 +21,13 @@ from cfner.interop.models import is_model_folder
 from cfner.model.durable import PARTIAL, flush, flush_tree, is_partial, write_whole, writing
 from cfner.model.facts import read_facts
 from cfner.model.lock import FILE as LOCK
+from cfner.model.lock import locked
 from cfner.model.store import CURRENT, ModelFolder, is_step_name, refuse_unusual
+from cfner.stream.manifest import settings_hash
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
 
-_SAVING = "saving"  # holds the parent of a step that is being added in place
+_SAVING = "saving"  # names the step that is being added in place, and the call that learned it
 # Holds the folder's name, so it is void in the moment in which the folder gets its final one.
 _MARK = "unfinished"
 _OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _SAVING, _MARK}
@@ -37,6 +39,7 @@ class Workplace:
     def __init__(self, model: str | Path, out: Path | None) -> None:
         self.model = model
         self.out = out
+        self.call = ""
         target = (out if out is not None else Path(model)).resolve()
         self.unfinished = target.with_name(f"{target.name}.unfinished")
         self.aside = _free(target.with_name(f"{target.name}.refused"))
@@ -84,6 +87,39 @@ class Workplace:
         if inside and LOCK not in inside and not _is_marked(self.unfinished):
             raise self._something_else(self.unfinished)
 
+    def begin(self, call: str) -> None:
+        """Refuse a call that was stopped when its step was saved, and its folder not yet removed: the step
+        would be learned twice. ``call`` is the same for the same data and settings, and for no others.
+        """
+        self.call = call
+        if self.out is not None or not (self.unfinished / _SAVING).is_file():
+            return
+        with locked(self.unfinished):
+            self._refuse_strange(ModelFolder(self.unfinished))
+            done = self._saved_before()
+            if done is None:
+                return
+            with writing(self.unfinished):
+                _remove(self.unfinished)
+        raise ModelError(
+            f"This was learned already: an earlier call was stopped after it had saved step {int(done)}.",
+            where=str(self.model),
+            remedy="Nothing is left to do. The same call once more learns from this data again.",
+        )
+
+    def _saved_before(self) -> str | None:
+        """The step that this very call has saved, whatever was added or made current since."""
+        note = self.unfinished / _SAVING
+        noted = note.read_bytes() if note.is_file() else b""
+        model = ModelFolder(self.model)
+        for name in reversed(model.names()):
+            if self._note(read_facts(model.step(name))).encode() == noted:
+                return name
+        return None
+
+    def _note(self, facts: Mapping[str, Any]) -> str:
+        return settings_hash({"call": self.call, "step": facts})
+
     def start(self, tagger: ContinualTagger, settings: Mapping[str, Any]) -> ContinualTagger:
         """Put the steps so far into the unfinished folder; the tagger as it goes on from there.
 
@@ -94,7 +130,7 @@ class Workplace:
         self._refuse_strange(here)
         write_whole(here.path / _MARK, _mark_of(here.path))
         if self.out is None:
-            self._refuse_done(tagger)
+            (here.path / _SAVING).unlink(missing_ok=True)  # of a step that was not saved, or another call's
             return tagger
         if not here.exists() and here.steps_path.is_dir():
             shutil.rmtree(here.steps_path)  # stopped before even the steps so far were there
@@ -143,20 +179,6 @@ class Workplace:
             remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
         )
 
-    def _refuse_done(self, tagger: ContinualTagger) -> None:
-        """Stopped when the step was saved, and this folder not yet removed: it would be learned twice."""
-        saving = self.unfinished / _SAVING
-        if not saving.is_file() or saving.read_text(encoding="ascii") != tagger.parent:
-            return
-        number = ModelFolder(self.model).current_name()
-        with writing(self.unfinished):
-            _remove(self.unfinished)
-        raise ModelError(
-            f"This was learned already: an earlier call was stopped after it had saved step {int(number)}.",
-            where=str(self.model),
-            remedy="Nothing is left to do. The same call once more learns from this data again.",
-        )
-
     def _take_back(self, here: ModelFolder, source: ModelFolder) -> None:
         """Stopped when the step was saved but not yet in its place: nobody was told, so learn it anew."""
         known = {source.step(name).hash: name for name in source.names()}
@@ -175,7 +197,8 @@ class Workplace:
         """Save the learned step and put the model in its place."""
         if self.out is not None:
             return self._move(tagger, extras, self.out)
-        write_whole(self.unfinished / _SAVING, tagger.parent or "")
+        facts = {} if tagger.record is None else tagger.record.to_json(tagger.parent)
+        write_whole(self.unfinished / _SAVING, self._note(facts))
         try:
             tagger.save(self.model, extras)
         except ModelError as error:  # somebody changed the model meanwhile: what was learned is not lost
