@@ -29,7 +29,7 @@ sentences = st.lists(st.lists(words, max_size=50).map(lambda chosen: Sentence(tu
 
 @pytest.fixture(scope="module")
 def tokenizer(tiny_encoder: Path) -> Any:
-    return _load_tokenizer(str(tiny_encoder), offline=True)
+    return _load_tokenizer(tiny_encoder)
 
 
 def plain(words: list[str]) -> list[Sentence]:
@@ -110,7 +110,7 @@ def test_the_same_with_the_embedded_encoder(sentences: list[Sentence], max_lengt
         source = resolve("minilm")
     except MissingExtraError:
         pytest.skip("the extra 'demo' is not installed")
-    text = encode(sentences, _load_tokenizer(source, offline=True), max_length=max_length)
+    text = encode(sentences, _load_tokenizer(Path(source)), max_length=max_length)
     assert owners(text) == list(range(sum(len(sentence) for sentence in sentences)))
     assert text.lengths.max(initial=0) <= max_length
 

@@ -21,7 +21,7 @@ lengths_of_windows = st.lists(st.integers(3, 64), max_size=300).map(lambda n: np
 @pytest.fixture(scope="module")
 def text(tiny_encoder: object, tiny_corpus: Corpus) -> EncodedText:
     long = Sentence(("the", "in", "by") * 50)
-    tokenizer = _load_tokenizer(str(tiny_encoder), offline=True)
+    tokenizer = _load_tokenizer(tiny_encoder)
     return encode([*tiny_corpus.train, long], tokenizer, max_length=48)
 
 

@@ -406,16 +406,19 @@ def test_half_a_pair_is_no_text(tmp_path: Path) -> None:
         read_json(tmp_path / "x.json")
 
 
-def test_the_package_never_unpickles() -> None:
-    """The way in would be one of these; ``weights_only`` is no excuse."""
+def test_the_package_never_unpickles_but_in_one_place() -> None:
+    """The way in would be one of these. Old repositories on the hub have nothing but pickled weights: of
+    those, and of nothing that lies in a folder, tensors are read.
+    """
     ways = re.compile(
         r"torch\.load\(|\bimport pickle|\bfrom pickle|\bcloudpickle|\bjoblib|\bdill\b|allow_pickle=True"
     )
     root = Path(cfner.__file__).parent
     found = [
-        f"{path.relative_to(root)}:{number}"
+        (path.relative_to(root).as_posix(), line.strip())
         for path in sorted(root.rglob("*.py"))
-        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        for line in path.read_text().splitlines()
         if ways.search(line)
     ]
-    assert found == []
+    restricted = 'found = torch.load(file, map_location="cpu", weights_only=True)'
+    assert found == [("model/foreign.py", restricted)]

@@ -56,7 +56,9 @@ def load_folder(folder: Path) -> Loaded:
 
 
 def load_pickled(folder: Path) -> Loaded:
-    """The same from pickled weights, of which torch's restricted reader takes tensors and nothing else."""
+    """The same of a repository on the hub that has nothing but pickles. torch's restricted reader takes the
+    tensors in them, and refuses whatever else they hold.
+    """
     _refuse_beside(folder)
     weights: dict[str, Tensor] = {}
     for file in _weight_files(folder, _PICKLED):
