@@ -320,3 +320,28 @@ def test_replayed_sentences_teach_old_types(two_steps: Path, tiny_corpus: Corpus
         return sum(scores.f1_of[type_] for type_ in known) / len(known)
 
     assert old_f1(tiny_corpus.train[:30]) > old_f1(()) + 10
+
+
+@pytest.mark.parametrize("method", ["cfner", "extendner", "self-training", "finetune"])
+def test_replay_may_bring_a_label_that_an_old_type_never_had(
+    method: str, tmp_path: Path, tiny_corpus: Corpus
+) -> None:
+    """Published checkpoints in IOB1 lack B- for a type whose mentions never touched. It is learned here."""
+    folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["IOB1"])
+    tagger = ContinualTagger.open(folder, method=method, epochs=1, batch_size=8)
+    assert "B-animal" not in tagger.model.labels.labels
+    known = tagger.types
+    step = Step(
+        types=("person",),
+        train=tuple(s.only(["person"]) for s in tiny_corpus.train),
+        known=known,
+        replay=tuple(s.only(known) for s in tiny_corpus.train[:10]),
+    )
+    before = tagger.model.network.head.weight.detach().clone()
+    tagger.learn(step)
+    labels, head = tagger.model.labels, tagger.model.network.head
+    added = labels.labels.index("B-animal")
+    assert added >= len(before)
+    assert bool(torch.isfinite(head.weight).all())
+    if method != "finetune":  # which freezes nothing
+        assert torch.equal(head.weight[1 : len(before)], before[1:])

@@ -64,9 +64,14 @@ def encode_slice(
     return StepData(kept, text, gold)
 
 
-def roles_of(labels: LabelSpace, current: Sequence[str]) -> LabelRoles:
+def roles_of(labels: LabelSpace, current: Sequence[str], known: int | None = None) -> LabelRoles:
+    """``known``: how many of the labels the teacher has. A label of an old type beyond those is a new one:
+    replayed sentences have it, and the teacher has nothing to say of it.
+    """
     old = [type_ for type_ in labels.types if type_ not in set(current)]
-    return LabelRoles(labels.other_id, labels.ids_of(old), labels.ids_of(current), len(labels))
+    kept = tuple(label for label in labels.ids_of(old) if known is None or label < known)
+    added = tuple(label for label in labels.ids_of(old) if label not in kept)
+    return LabelRoles(labels.other_id, kept, (*labels.ids_of(current), *added), len(labels))
 
 
 def prepare_first(
@@ -92,7 +97,7 @@ def prepare_later(
 
     ``replay``: the data holds old sentences too, labelled with old types.
     """
-    roles = roles_of(labels, current)
+    roles = roles_of(labels, current, network.head.labels)
     old_types = len(labels.types) - len(current)
     if old_types:
         objective = method.objective(StepFacts(old_types, len(current), config.epochs, roles))
