@@ -42,6 +42,25 @@ def test_a_ruined_type_is_forgotten_and_the_other_kept() -> None:
     assert report.refused and report.forgotten == ("city",)
 
 
+def test_the_whole_interval_must_lie_beyond_the_limit() -> None:
+    """The same predictions, a loss that is certain, and other limits: below, inside and above its interval."""
+    data = sentences(200)
+    before, after = losing(data, "city", 0), losing(data, "city", 0.2)
+
+    def judged(limit: float) -> tuple[module.Interval, str]:
+        row = next(
+            r for r in guard(data, before, after, TYPES, max_forgetting=limit).types if r.type == "city"
+        )
+        return row.loss, row.verdict
+
+    loss, verdict = judged(0.0)
+    assert verdict == "forgotten" and 2 < loss.low < loss.value < loss.high
+    assert judged(loss.low - 0.01)[1] == "forgotten"
+    assert judged(loss.low + 0.01)[1] == "unclear"
+    assert judged(loss.high - 0.01)[1] == "unclear"
+    assert judged(loss.high)[1] == "kept"
+
+
 def test_a_loss_that_is_accepted_does_not_refuse() -> None:
     data = sentences(100)
     report = guard(data, losing(data, "city", 0), losing(data, "city", 0.6), TYPES, accepted=["city"])
