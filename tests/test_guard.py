@@ -43,7 +43,7 @@ def test_a_ruined_type_is_forgotten_and_the_other_kept() -> None:
 
 
 def test_the_whole_interval_must_lie_beyond_the_limit() -> None:
-    """The same predictions, a loss that is certain, and other limits: below, inside and above its interval."""
+    """The same predictions, whose loss is certain, and limits below, inside and above its interval."""
     data = sentences(200)
     before, after = losing(data, "city", 0), losing(data, "city", 0.2)
 

@@ -56,7 +56,7 @@ class TrainingConfig(BaseModel):
     lr_head: float = Field(3e-3, ge=0)
     first_lr: float | None = Field(None, ge=0, description="one rate for all in the first step (sgd preset)")
     schedule: Literal["linear", "constant", "drop"] = Field(
-        "linear", description="'drop': times 0.2 after half of the first step's epochs, constant later"
+        "linear", description="'drop': times 0.2 after the first step's fifth epoch, constant later"
     )
     warmup: float = Field(0.1, ge=0, le=1, description="share of the batches that warm up")
     weight_decay: float = Field(0.01, ge=0, description="of the encoder; head rows do not decay")

@@ -69,9 +69,13 @@ def train(
     )
     accelerator.gradient_accumulation_steps = config.accumulation  # the state behind it is the process's
     model, optimiser, loader = accelerator.prepare(network, optimiser, loader)
-    updates = math.ceil(len(loader) / config.accumulation) * config.epochs
     schedule = make_schedule(
-        optimiser, kind=config.schedule, updates=updates, warmup=config.warmup, first_step=first_step
+        optimiser,
+        kind=config.schedule,
+        per_epoch=math.ceil(len(loader) / config.accumulation),
+        epochs=config.epochs,
+        warmup=config.warmup,
+        first_step=first_step,
     )
     step = _Step(model, network, prepared.on(network.device), method, config)
     if parts is not None and not step.with_layers:  # layer by layer comparisons need every layer's output

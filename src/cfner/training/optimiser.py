@@ -9,6 +9,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cfner.model.network import Network
 
+_EPOCHS_BEFORE_DROP = 5  # as published, of ten epochs or of twenty
+
 
 def make_optimiser(
     network: Network,
@@ -36,9 +38,10 @@ def make_optimiser(
 
 
 def make_schedule(
-    optimiser: Optimizer, *, kind: str, updates: int, warmup: float, first_step: bool
+    optimiser: Optimizer, *, kind: str, per_epoch: int, epochs: int, warmup: float, first_step: bool
 ) -> LambdaLR:
     """A factor per optimiser update: rises over the warm-up, then falls, stays or drops."""
+    updates = per_epoch * epochs
     warm = int(updates * warmup)
 
     def factor(update: int) -> float:
@@ -46,7 +49,7 @@ def make_schedule(
             return (update + 1) / (warm + 1)
         if kind == "linear":
             return max(0.0, (updates - update) / max(1, updates - warm))
-        if kind == "drop" and first_step and update >= updates / 2:
+        if kind == "drop" and first_step and update >= per_epoch * _EPOCHS_BEFORE_DROP:
             return 0.2
         return 1.0
 
