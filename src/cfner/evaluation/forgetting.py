@@ -72,13 +72,15 @@ class StepMatrix:
     def forgetting(self) -> dict[str, float | None]:
         """Per type: the best F1 of an earlier step minus the last one; negative when the type got better.
 
-        None for types of the last step, which had no time to be forgotten.
+        None for types of the last step, which had no time to be forgotten, and for types that the data does
+        not mention, of which nothing can be lost.
         """
         *earlier, last = self.per_type or ({},)
         lost: dict[str, float | None] = {}
         for type_, now in last.items():
             before = [f1 for row in earlier if (f1 := row[type_]) is not None]
-            lost[type_] = max(before) - now if before and now is not None else None
+            seen = self.steps[-1].counts[type_].n_gold > 0
+            lost[type_] = max(before) - now if before and now is not None and seen else None
         return lost
 
     @property
