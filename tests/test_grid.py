@@ -13,8 +13,11 @@ import pytest
 
 from cfner.benchmark import worker
 from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
+from cfner.benchmark.files import write_json
 from cfner.benchmark.grid import GridFolder, Planned, cells_of, plan
 from cfner.benchmark.method_template import method_file
+from cfner.benchmark.report.grouping import groups_of
+from cfner.benchmark.report.reading import read_runs
 from cfner.benchmark.run import run_stream
 from cfner.benchmark.runner import Standing, run_grid
 from cfner.benchmark.streams import Division, Source
@@ -314,7 +317,61 @@ def test_figure_one_runs(source: Source, config: TrainingConfig, tmp_path: Path)
     assert [step["types"] for step in runs[0]["steps"]] == [["animal", "city"], ["dish"], ["person"]]
 
 
+def finished(folder: GridFolder, cells: list[Planned]) -> list[tuple[str, list[str]]]:
+    """After runs that cost nothing: the end of each section's title, and the methods in it."""
+    folder.add(cells, None)
+    steps = [{"types": ["city"], "micro_f1": 5.0, "macro_f1": 5.0, "per_type": {"city": 5.0}}]
+    figures = ("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting")
+    for one in cells:
+        made = {**one.to_json(), "steps": steps, "forgetting": {}, **dict.fromkeys(figures, 5.0)}
+        write_json(folder.path / "cells" / one.key / "result.json", made)
+    folder.write_results()
+    groups = groups_of(read_runs(folder.path))
+    return [(group.setting.title.partition(" sampling")[2], group.methods) for group in groups]
+
+
+def test_grids_with_other_settings_are_compared_apart(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    folder = GridFolder(tmp_path)
+    longer = config.model_copy(update={"epochs": 6})
+    assert finished(folder, planned(source, config, "cfner, extendner")) == [("", ["cfner", "extendner"])]
+    both = [(", epochs 1", ["cfner", "extendner"]), (", epochs 6", ["cfner"])]
+    assert finished(folder, planned(source, longer, "cfner")) == both
+    on_dev = finished(folder, planned(replace(source, score_on="dev"), config, "cfner"))
+    assert on_dev[-1] == (", epochs 1, score_on dev", ["cfner"]) and len(on_dev) == 3
+
+
+def test_a_run_is_in_every_comparison_that_it_was_asked_for(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    """Equal keys: a parameter given to all methods is the same computation as one given to this method,
+    and makes no difference to a method that does not have it."""
+    folder = GridFolder(tmp_path)
+    common = config.model_copy(update={"parameters": {"lambda_base": 2}})
+    finished(folder, planned(source, common, "cfner, finetune"))
+    both = finished(folder, planned(source, config, "cfner with lambda_base=2, finetune"))
+    assert both == [
+        (", parameters lambda_base=2", ["cfner", "finetune"]),
+        (", parameters none", ["cfner with lambda_base=2", "finetune"]),
+    ]
+
+
+def test_rows_that_do_not_say_what_they_share_do_so_when_asked_for_again(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    folder, cells = GridFolder(tmp_path), planned(source, config, "cfner, finetune")
+    finished(folder, cells)
+    grid = json.loads((tmp_path / "grid.json").read_text())
+    for row in grid["cells"]:
+        del row["shared"]
+    write_json(tmp_path / "grid.json", grid)
+    assert len(finished(folder, cells[:1])) == 2
+    assert finished(folder, cells) == [("", ["cfner", "finetune"])]
+
+
 def test_cells_survive_a_journey_through_json(source: Source, config: TrainingConfig) -> None:
+    config = config.model_copy(update={"parameters": {"lambda_base": 2, "k": 1}})
     for one in planned(source, config, "cfner with k=2 without effect_e, self-training"):
         again = Cell.from_json(json.loads(json.dumps(one.cell.to_json())))
         assert again == one.cell

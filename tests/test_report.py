@@ -6,6 +6,7 @@ import re
 import shutil
 import statistics
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -100,6 +101,37 @@ def test_one_method_alone_is_not_compared_with_anything(tmp_path: Path) -> None:
     assert not any(cell.bold for row in score_table(tmp_path).rows for cell in row)
     assert "Is the difference real?" not in said(tmp_path)
     assert write_report(tmp_path)
+
+
+def test_runs_that_differ_in_more_than_method_and_seed_are_not_averaged(tmp_path: Path) -> None:
+    made = [
+        replace(SMALL, shared=(("epochs", epochs), ("text", text), ("head", "cosine")))
+        for epochs, text in ((1, "abc"), (6, "abc"))
+    ]
+    write_runs(tmp_path, {"cfner": 0.9}, [*made, SMALL])
+    found = groups_of(read_runs(tmp_path))
+    title = "notes, FG-2-PG-1, greedy sampling"
+    assert [group.setting.title for group in found] == [
+        f"{title}, epochs 1",
+        f"{title}, epochs 6",
+        f"{title}, other settings not recorded",
+    ]
+    assert [[run.seed for run in group.runs] for group in found] == [[0, 1, 2]] * 3
+    assert write_report(tmp_path)
+
+
+def test_other_text_of_the_same_name_is_told_apart_by_its_hash(tmp_path: Path) -> None:
+    made = [replace(SMALL, shared=(("every", every), ("text", text))) for every, text in ((1, "a"), (1, "b"))]
+    write_runs(tmp_path, {"cfner": 0.9}, made)
+    titles = [group.setting.title for group in groups_of(read_runs(tmp_path))]
+    assert [title.rpartition(", ")[2] for title in titles] == ["text a", "text b"]
+
+
+def test_two_runs_of_one_seed_are_told_loudly(tmp_path: Path) -> None:
+    write_runs(tmp_path, {"cfner": 0.9}, [SMALL])
+    assert "Several runs of the same seed" not in said(tmp_path)
+    write_runs(tmp_path, {"cfner": 0.9}, [SMALL, SMALL], arrays=False)
+    assert "Several runs of the same seed: cfner." in said(tmp_path)
 
 
 def test_a_partly_finished_grid_says_what_is_missing(tmp_path: Path) -> None:

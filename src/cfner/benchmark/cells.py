@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +20,9 @@ from cfner.training.config import TrainingConfig
 RECIPE: Final = 1
 # Settings without a part in a first step, which has no teacher: plain cross-entropy whatever the method is.
 _LATER_STEPS_ONLY: Final = frozenset({"method", "parameters", "without", "matches", "select_on"})
+
+# Settings in which the runs of one comparison may differ.
+_OF_ONE_RUN: Final = frozenset({"method", "parameters", "without", "seed"})
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class MethodChoice:
         return choice
 
     def __str__(self) -> str:
-        with_ = " & ".join(f"{name}={_text(value)}" for name, value in self.parameters)
+        with_ = _pairs(self.parameters)
         without = " & ".join(self.without)
         return self.name + (f" with {with_}" if with_ else "") + (f" without {without}" if without else "")
 
@@ -89,6 +92,7 @@ class Cell:
     method: MethodChoice
     config: TrainingConfig  # of this method, with its seed
     uses: tuple[str, ...] = ()
+    common: tuple[tuple[str, Any], ...] = ()  # parameters that were given to all methods of the grid
 
     @property
     def seed(self) -> int:
@@ -116,6 +120,17 @@ class Cell:
         hashes = {name: sentences_hash(sentences) for name, sentences in data.items()}
         return settings_hash({"recipe": RECIPE, "types": first.types, "config": settings, **hashes})[:24]
 
+    def shared(self, text: str) -> dict[str, Any]:
+        """What runs must have in common to be compared, besides their steps. ``text``: hash of the data."""
+        settings = {k: v for k, v in self.config.what_matters().items() if k not in _OF_ONE_RUN}
+        return {
+            **settings,
+            **self.source.facts(),
+            "recipe": RECIPE,
+            "parameters": _pairs(self.common) or "none",
+            "text": text[:12],
+        }
+
     def first_step(self) -> Cell:
         """A cell whose first step stands for that of all cells with the same ``first_step_key``."""
         plain = MethodChoice("finetune")
@@ -128,6 +143,7 @@ class Cell:
             "method": str(self.method),
             "config": self.config.model_dump(mode="json"),
             "uses": list(self.uses),
+            "common": dict(self.common),
         }
 
     @classmethod
@@ -138,11 +154,16 @@ class Cell:
             MethodChoice.parse(data["method"]),
             TrainingConfig.build(data["config"]),
             tuple(data["uses"]),
+            tuple(sorted(data.get("common", {}).items())),
         )
 
 
 def _listed(text: str | None) -> list[str]:
     return [part.strip() for part in text.split("&") if part.strip()] if text else []
+
+
+def _pairs(parameters: Iterable[tuple[str, Any]]) -> str:
+    return " & ".join(f"{name}={_text(value)}" for name, value in parameters)
 
 
 def _value(text: str) -> Any:

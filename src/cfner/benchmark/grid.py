@@ -30,6 +30,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.visible import visible
 from cfner.errors import ModelError
 from cfner.model.durable import is_partial, write_whole
+from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 
@@ -47,12 +48,13 @@ def cells_of(
     uses: Sequence[str] = (),
 ) -> Iterator[Cell]:
     """data x setting x method x seed."""
+    common = tuple(sorted(config.parameters.items()))
     for source in sources:
         for division in divisions:
             for method in methods:
                 for seed in seeds:
                     settings = method.applied_to(config.model_copy(update={"seed": seed}))
-                    yield Cell(source, division, method, settings, tuple(uses))
+                    yield Cell(source, division, method, settings, tuple(uses), common)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Planned:
     key: str
     first_key: str
     data: str  # the corpus' name
+    text: str  # a hash of what it holds
 
     def to_json(self) -> dict[str, Any]:
         division = self.cell.division
@@ -76,25 +79,34 @@ class Planned:
             "sampling": division.sampling,
             "labels": division.labels,
             "seed": self.cell.seed,
+            "shared": self.cell.shared(self.text),
         }
 
 
 def plan(cells: Iterable[Cell]) -> list[Planned]:
     """The cells with their keys; every corpus and every division of it is read once."""
     corpora: dict[Source, Corpus] = {}
+    texts: dict[Source, str] = {}
     streams: dict[tuple[Source, Division, int], TaskStream] = {}
     planned: dict[str, Planned] = {}
     for cell in cells:
         if cell.source not in corpora:
             corpora[cell.source] = cell.source.read()
+            texts[cell.source] = _text_hash(corpora[cell.source])
         corpus = corpora[cell.source]
         place = (cell.source, cell.division, cell.seed)
         if place not in streams:
             streams[place] = cell.stream(corpus)
         stream = streams[place]
         key = cell.key(stream)
-        planned.setdefault(key, Planned(cell, key, cell.first_step_key(stream), corpus.name))
+        first_key = cell.first_step_key(stream)
+        planned.setdefault(key, Planned(cell, key, first_key, corpus.name, texts[cell.source]))
     return list(planned.values())
+
+
+def _text_hash(corpus: Corpus) -> str:
+    splits = {"train": corpus.train, "dev": corpus.dev, "test": corpus.test}
+    return settings_hash({name: sentences_hash(sentences) for name, sentences in splits.items()})
 
 
 @dataclass(frozen=True)
@@ -143,8 +155,8 @@ class GridFolder:
             title = f"{one.cell.method}, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
             jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
         known = self._read(GRID)["cells"] if (self.path / GRID).is_file() else []
-        rows = {row["key"]: row for row in known} | {one.key: one.to_json() for one in planned}
-        write_json(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": list(rows.values())})
+        rows = _rows(known, [one.to_json() for one in planned])
+        write_json(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         return [*firsts.values(), *jobs]
 
     def write_results(self) -> list[dict[str, Any]]:
@@ -155,8 +167,10 @@ class GridFolder:
             folder = self._cell(row["key"])
             row["state"], row["error"] = self.state(folder), None
             if row["state"] == "finished":
-                # a name may have changed since (a renamed folder of data), what was computed has not
-                runs.append(self._read(f"cells/{row['key']}/{RESULT}") | {"data": row["data"]})
+                # what it is called may have changed since (a renamed folder of data, a parameter now given
+                # to all methods), what was computed has not
+                names = {name: row[name] for name in ("data", "method", "shared") if name in row}
+                runs.append(self._read(f"cells/{row['key']}/{RESULT}") | names)
             elif row["state"] == "failed":
                 row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
         write_json(self.path / GRID, grid)
@@ -190,6 +204,20 @@ class GridFolder:
                 where=str(self.path),
                 remedy="Choose another folder with --out.",
             )
+
+
+def _rows(known: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Old rows with new ones in their places. A run has a row in every comparison that it is a part of.
+
+    Rows of earlier versions do not say what they share; asked for again, they do.
+    """
+    keys = {row["key"] for row in asked}
+    old = {(row["key"], _comparison(row)): row for row in known if "shared" in row or row["key"] not in keys}
+    return list((old | {(row["key"], _comparison(row)): row for row in asked}).values())
+
+
+def _comparison(row: dict[str, Any]) -> str | None:
+    return settings_hash(row["shared"]) if "shared" in row else None
 
 
 def _write_job(folder: Path, spec: dict[str, Any]) -> None:

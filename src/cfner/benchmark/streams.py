@@ -40,6 +40,16 @@ class Source:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def facts(self) -> dict[str, Any]:
+        """Which part of the text counts and how; not where it is, which does not change a result."""
+        return {
+            "every": self.every,
+            "score_every": self.score_every or self.every,
+            "score_on": self.score_on,
+            "min_mentions": self.min_mentions,
+            "order": list(self.order) if self.order else "alphabetical",
+        }
+
     def read(self) -> Corpus:
         """The corpus, thinned; what steps are scored on is its ``test``."""
         whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)

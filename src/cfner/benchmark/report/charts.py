@@ -156,7 +156,7 @@ def _cloud(method: str, features: Features, types: list[str]) -> Cloud:
 def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
     """What labels in the Other class are worth: the same data and steps under different labels."""
     blocks: list[Block] = []
-    for alike in _alike(groups, lambda s: (s.data, s.first, s.per_step, s.sampling)):
+    for alike in _alike(groups, lambda s: (s.stream, s.shared)):
         for method in dict.fromkeys(method for group in alike for method in group.methods):
             series = [(group.setting.labels, group.by_method.get(method, ())) for group in alike]
             kept = [(labels, runs) for labels, runs in series if runs]
@@ -167,7 +167,7 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
                 Panel("macro F1", tuple(_labelled(kept, lambda step: step.macro))),
             ]
             s = alike[0].setting
-            title = f"Labels in the Other class ({method}): {s.data}, {s.steps}, {s.sampling} sampling"
+            title = f"Labels in the Other class ({method}): {s.stream}{s.apart}"
             name = file_name(alike[0].number, s, f"other-class-{len(blocks) + 1}")
             blocks.append(Picture(name, curves(panels, title)))
     if not blocks:
@@ -191,7 +191,7 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
     """How mentions fall into the slices, greedy beside random where both are there."""
     blocks: list[Block] = []
     own = [group for group in groups if group.setting.labels == "own"] or list(groups)
-    for alike in _alike(own, lambda s: (s.data, s.first, s.per_step)):
+    for alike in _alike(own, lambda s: (s.data, s.steps, s.shared)):
         panels = []
         for group in alike:
             run = next((run for run in group.runs if run.slices), None)
@@ -199,7 +199,8 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
                 panels.append(_slices(run))
         if panels:
             setting = alike[0].setting
-            title = f"Mentions per slice, in % of a type's mentions: {setting.data}, {setting.steps}"
+            what = f"{setting.data}, {setting.steps}{setting.apart}"
+            title = f"Mentions per slice, in % of a type's mentions: {what}"
             name = file_name(alike[0].number, setting, "slices")
             blocks.append(Picture(name, heat_picture(panels, title)))
     if not blocks:

@@ -86,6 +86,13 @@ def _of(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
+_TWICE = (
+    "Several runs of the same seed: {}. They differ in what is not recorded here, the code of a method of "
+    "your own or the settings of a grid of an earlier version, so their means are not means over seeds. "
+    "Start an earlier grid again, and run changed code into another folder."
+)
+
+
 def _group(group: Group, runs: Runs) -> list[Block]:
     heading = Heading(group.setting.title)
     if not group.by_method:
@@ -94,6 +101,8 @@ def _group(group: Group, runs: Runs) -> list[Block]:
     missing: list[Block] = []
     if absent:
         missing = [Paragraph(f"Without a finished run, so not shown: {', '.join(absent)}.", loud=True)]
+    if group.twice:
+        missing.append(Paragraph(_TWICE.format(", ".join(group.twice)), loud=True))
     return [
         heading,
         *missing,

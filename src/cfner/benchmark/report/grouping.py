@@ -45,6 +45,11 @@ class Group:
         """The methods as they are, without the variants of one."""
         return [method for method in self.methods if base_of(method) == method] or self.methods
 
+    @property
+    def twice(self) -> list[str]:
+        """Methods with several runs of one seed, which were no repetitions: something else differs."""
+        return [m for m, runs in self.by_method.items() if len({run.seed for run in runs}) < len(runs)]
+
     def asked(self, method: str) -> int:
         return len({cell.seed for cell in self.cells if cell.method == method})
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -20,13 +20,15 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Setting:
-    """What runs must share to be compared."""
+    """What runs must share to be compared. ``shared``: all else, by name; () where it was not recorded."""
 
     data: str
     first: int
     per_step: int
     sampling: str
     labels: str
+    shared: tuple[tuple[str, str], ...] = ()
+    apart: str = field(default="", compare=False)  # what tells it from others of the same data and steps
 
     @property
     def steps(self) -> str:
@@ -34,8 +36,11 @@ class Setting:
 
     @property
     def title(self) -> str:
-        told = f"{self.data}, {self.steps}, {self.sampling} sampling"
-        return told if self.labels == "own" else f"{told}, labels: {self.labels}"
+        return f"{self.stream}{'' if self.labels == 'own' else f', labels: {self.labels}'}{self.apart}"
+
+    @property
+    def stream(self) -> str:
+        return f"{self.data}, {self.steps}, {self.sampling} sampling"
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,44 @@ def read_runs(folder: Path) -> Runs:
         raise _damaged(results_path, repr(error)) from error
     order = {cell.key: place for place, cell in enumerate(cells)}
     kept = sorted((run for run in runs if run.key in order), key=lambda run: order[run.key])
-    return Runs(folder, grid.get("name"), cells, tuple(kept))
+    told = _told_apart(cell.setting for cell in cells)
+    return Runs(
+        folder,
+        grid.get("name"),
+        tuple(replace(cell, setting=told[cell.setting]) for cell in cells),
+        tuple(replace(run, setting=told.get(run.setting, run.setting)) for run in kept),
+    )
+
+
+def _told_apart(settings: Iterable[Setting]) -> dict[Setting, Setting]:
+    """The same settings, each with what tells it from others of the same data and steps."""
+    alike: dict[object, list[Setting]] = {}
+    for setting in dict.fromkeys(settings):
+        alike.setdefault((setting.data, setting.first, setting.per_step), []).append(setting)
+    return {
+        setting: replace(setting, apart=_apart(setting, several))
+        for several in alike.values()
+        for setting in several
+    }
+
+
+def _apart(setting: Setting, several: list[Setting]) -> str:
+    """', epochs 1' beside others with 6 epochs; nothing where all share the same."""
+    if len({one.shared for one in several}) == 1:
+        return ""
+    if not setting.shared:
+        return ", other settings not recorded"
+    recorded = [dict(shared) for shared in {one.shared for one in several} if shared]
+    names = [name for name in sorted({name for one in recorded for name in one}) if _varies(name, recorded)]
+    plain = [name for name in names if name != "text"]  # a hash tells a reader little
+    if len({tuple(one.get(name) for name in plain) for one in recorded}) == len(recorded):
+        names = plain
+    mine = dict(setting.shared)
+    return "".join(f", {name} {mine.get(name, 'not recorded')}" for name in names)
+
+
+def _varies(name: str, recorded: list[dict[str, str]]) -> bool:
+    return len({one.get(name) for one in recorded}) > 1
 
 
 def _cell(row: Mapping[str, Any]) -> GridCell:
@@ -179,7 +221,12 @@ def _cell(row: Mapping[str, Any]) -> GridCell:
 
 
 def _setting(row: Mapping[str, Any]) -> Setting:
-    return Setting(row["data"], row["first"], row["per_step"], row["sampling"], row["labels"])
+    shared = tuple((name, _text(value)) for name, value in sorted(row.get("shared", {}).items()))
+    return Setting(row["data"], row["first"], row["per_step"], row["sampling"], row["labels"], shared)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _run(row: Mapping[str, Any]) -> Run:
