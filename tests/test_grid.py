@@ -357,6 +357,24 @@ def test_a_run_is_in_every_comparison_that_it_was_asked_for(
     ]
 
 
+def test_a_run_is_reported_under_the_name_that_it_was_asked_for_last(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    folder = GridFolder(tmp_path)
+    common = config.model_copy(update={"parameters": {"lambda_base": 2}})
+    finished(folder, planned(source, common, "cfner"))
+    (again,) = planned(source, common, "cfner with lambda_base=2")
+    folder.add([again], None)  # nothing is left to do: the result has the other name
+    folder.write_results()
+    assert groups_of(read_runs(tmp_path))[0].methods == ["cfner with lambda_base=2"]
+
+
+def test_one_run_under_two_names_is_refused(source: Source, config: TrainingConfig) -> None:
+    common = config.model_copy(update={"parameters": {"lambda_base": 2}})
+    with pytest.raises(ConfigError, match="'cfner' and 'cfner with lambda_base=2' are the same run"):
+        planned(source, common, "cfner, cfner with lambda_base=2")
+
+
 def test_rows_that_do_not_say_what_they_share_do_so_when_asked_for_again(
     source: Source, config: TrainingConfig, tmp_path: Path
 ) -> None:

@@ -28,7 +28,7 @@ from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.visible import visible
-from cfner.errors import ModelError
+from cfner.errors import ConfigError, ModelError
 from cfner.model.durable import is_partial, write_whole
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
@@ -100,8 +100,19 @@ def plan(cells: Iterable[Cell]) -> list[Planned]:
         stream = streams[place]
         key = cell.key(stream)
         first_key = cell.first_step_key(stream)
-        planned.setdefault(key, Planned(cell, key, first_key, corpus.name, texts[cell.source]))
+        one = Planned(cell, key, first_key, corpus.name, texts[cell.source])
+        _refuse_two_names(planned.setdefault(key, one), one)
     return list(planned.values())
+
+
+def _refuse_two_names(first: Planned, second: Planned) -> None:
+    """One run under two names would be in tables under one of them only."""
+    if first.cell.method != second.cell.method:
+        raise ConfigError(
+            f"'{first.cell.method}' and '{second.cell.method}' are the same run, since parameters that are "
+            "given to all methods are given to both.",
+            remedy="Leave one of them out, or do not give the parameter to all methods.",
+        )
 
 
 def _text_hash(corpus: Corpus) -> str:
