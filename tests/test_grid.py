@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from cfner.evaluation.metrics import score
 from cfner.methods import method_names
 from cfner.methods.registry import load_file
 from cfner.model.store import ModelFolder
+from cfner.stream.manifest import settings_hash
 from cfner.training.config import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("methods_as_before")
@@ -135,6 +137,37 @@ def test_a_changed_sentence_makes_another_run(source: Source, config: TrainingCo
     test = tmp_path / "test.jsonl"
     test.write_text(test.read_text().replace("lisbon", "porto"))
     assert planned(moved, config, "cfner")[0].key != planned(source, config, "cfner")[0].key
+
+
+def test_an_encoder_in_a_folder_is_known_by_its_files(
+    source: Source, config: TrainingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(config.encoder, tmp_path / "here" / "enc")
+    shutil.copytree(config.encoder, tmp_path / "there" / "enc")
+    relative = config.model_copy(update={"encoder": "enc"})
+    monkeypatch.chdir(tmp_path / "here")
+    (before,) = planned(source, relative, "cfner")
+    assert before.cell.config.encoder == str((tmp_path / "here" / "enc").resolve())
+    monkeypatch.chdir(tmp_path / "there")
+    (copied,) = planned(source, relative, "cfner")
+    assert (copied.key, copied.first_key) == (before.key, before.first_key)
+    weights = tmp_path / "there" / "enc" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
+    (other,) = planned(source, relative, "cfner")
+    assert other.key != before.key and other.first_key != before.first_key
+    assert other.to_json()["shared"] != before.to_json()["shared"]
+
+
+@pytest.mark.parametrize("encoder", ["minilm", "bert-base-cased"])
+def test_an_encoder_that_is_known_by_its_name_is_its_name(
+    source: Source, encoder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """So that finished grids stay finished."""
+    monkeypatch.chdir(tmp_path)
+    (one,) = planned(source, TrainingConfig.build({"encoder": encoder}), "cfner")
+    stream, config = one.cell.stream(source.read()), one.cell.config.what_matters()
+    facts = {"recipe": 1, "stream": stream.manifest()["hash"], "config": config, "code": None}
+    assert one.key == settings_hash(facts)[:24] and config["encoder"] == encoder
 
 
 def test_the_first_step_is_the_same_computation_for_every_method(

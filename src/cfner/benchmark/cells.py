@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods.registry import create, source_hash
+from cfner.model.encoders import files_hash
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -101,13 +103,19 @@ class Cell:
     def stream(self, corpus: Corpus) -> TaskStream:
         return self.division.stream(corpus, self.source, self.seed)
 
+    def _settings(self) -> dict[str, Any]:
+        """What decides a result. An encoder in a folder is the files there, wherever the folder is."""
+        settings, files = self.config.what_matters(), files_hash(self.config.encoder)
+        return settings if files is None else settings | {"encoder": {"files": files}}
+
     def key(self, stream: TaskStream) -> str:
-        """Equal keys, equal results: the text, its division, the settings, the code of a foreign method."""
+        """Equal keys, equal results: the text, its division, the settings, a local encoder's files, the code
+        of a foreign method."""
         return settings_hash(
             {
                 "recipe": RECIPE,
                 "stream": stream.manifest()["hash"],
-                "config": self.config.what_matters(),
+                "config": self._settings(),
                 "code": source_hash(self.config.method),
             }
         )[:24]
@@ -115,7 +123,7 @@ class Cell:
     def first_step_key(self, stream: TaskStream) -> str:
         """Equal for cells whose first step is the same computation on the same data."""
         first = stream[0]
-        settings = {k: v for k, v in self.config.what_matters().items() if k not in _LATER_STEPS_ONLY}
+        settings = {k: v for k, v in self._settings().items() if k not in _LATER_STEPS_ONLY}
         data = {"train": first.train, "dev": first.dev, "test": stream.test_up_to(first)}
         hashes = {name: sentences_hash(sentences) for name, sentences in data.items()}
         return settings_hash({"recipe": RECIPE, "types": first.types, "config": settings, **hashes})[:24]
@@ -123,6 +131,8 @@ class Cell:
     def shared(self, text: str) -> dict[str, Any]:
         """What runs must have in common to be compared, besides their steps. ``text``: hash of the data."""
         settings = {k: v for k, v in self.config.what_matters().items() if k not in _OF_ONE_RUN}
+        if (files := files_hash(self.config.encoder)) is not None:
+            settings["encoder"] = f"{Path(self.config.encoder).name} ({files[:8]})"
         return {
             **settings,
             **self.source.facts(),

@@ -30,6 +30,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.visible import visible
 from cfner.errors import ConfigError, ModelError
 from cfner.model.durable import is_partial, write_whole
+from cfner.model.encoders import recorded
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -49,6 +50,7 @@ def cells_of(
 ) -> Iterator[Cell]:
     """data x setting x method x seed."""
     common = tuple(sorted(config.parameters.items()))
+    config = config.model_copy(update={"encoder": recorded(config.encoder)})  # right in every process
     for source in sources:
         for division in divisions:
             for method in methods:

@@ -97,7 +97,7 @@ def run_job(folder: Path) -> None:
     found = cell.first_step_key(stream) if first_only else cell.key(stream)
     if found != job["key"]:
         raise ConfigError(
-            "The data or a method's file changed since this run was planned.",
+            "The data, the encoder or a method's file changed since this run was planned.",
             where=cell.source.path,
             remedy="Start the grid again: it plans anew, and keeps what is still valid.",
         )

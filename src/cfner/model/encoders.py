@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,31 @@ def resolve(name: str) -> str:
 def recorded(name: str) -> str:
     """As a model remembers it: a folder by its whole path, since a relative one looks like a hub name."""
     return str(Path(name).resolve()) if name not in _EMBEDDED and Path(name).is_dir() else name
+
+
+def files_hash(name: str) -> str | None:
+    """sha256 over the files of an encoder in a folder; None for one that is known by its name."""
+    if name in _EMBEDDED or not Path(name).is_dir():
+        return None
+    digest = hashlib.sha256()
+    try:
+        for file in sorted(Path(name).resolve().iterdir()):  # in subfolders nothing is looked for
+            if file.is_file() and not file.name.startswith("."):
+                stat = file.stat()
+                held = _file_hash(file, stat.st_size, stat.st_mtime_ns)
+                digest.update(os.fsencode(f"{file.name}:{held}\n"))
+    except OSError as error:
+        raise EncoderError(
+            f"The encoder cannot be read ({error.strerror}).", where=name, remedy="Make its files readable."
+        ) from error
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _file_hash(file: Path, size: int, changed: int) -> str:
+    """Weights are large and a grid has many cells: read once, and again when size or time changed."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
