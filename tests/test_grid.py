@@ -347,6 +347,7 @@ def test_figure_one_runs(source: Source, config: TrainingConfig, tmp_path: Path)
     ]
     runs, _ = carried_out(GridFolder(tmp_path), cells)
     assert [run["labels"] for run in runs] == ["none", "current"]
+    assert not any(one["confusion"] for run in runs for one in [run, *run["steps"]])
     assert [step["types"] for step in runs[0]["steps"]] == [["animal", "city"], ["dish"], ["person"]]
 
 

@@ -134,6 +134,13 @@ def test_two_runs_of_one_seed_are_told_loudly(tmp_path: Path) -> None:
     assert "Several runs of the same seed: cfner." in said(tmp_path)
 
 
+def test_confusions_are_shown_only_where_types_become_old(tmp_path: Path) -> None:
+    write_runs(tmp_path, {"cfner": 0.9}, [SMALL])
+    assert "Confusions" in said(tmp_path)
+    write_runs(tmp_path, {"cfner": 0.9}, [replace(SMALL, labels="none")], arrays=False)
+    assert "Confusions" not in said(tmp_path)
+
+
 def test_a_partly_finished_grid_says_what_is_missing(tmp_path: Path) -> None:
     left_out = {
         ("cfner", 2): ("failed", "TrainingError: the loss is not finite\nTraceback: ..."),

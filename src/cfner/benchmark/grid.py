@@ -183,7 +183,8 @@ class GridFolder:
                 # what it is called may have changed since (a renamed folder of data, a parameter now given
                 # to all methods), what was computed has not
                 names = {name: row[name] for name in ("data", "method", "shared") if name in row}
-                runs.append(self._read(f"cells/{row['key']}/{RESULT}") | names)
+                result = self._read(f"cells/{row['key']}/{RESULT}") | names
+                runs.append(result if row["labels"] == "own" else _without_confusions(result))
             elif row["state"] == "failed":
                 row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
         write_json(self.path / GRID, grid)
@@ -231,6 +232,11 @@ def _rows(known: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]]) -> l
 
 def _comparison(row: dict[str, Any]) -> str | None:
     return settings_hash(row["shared"]) if "shared" in row else None
+
+
+def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:
+    """Of a run that keeps old slices: every type is learned in every step, so none is old and none new."""
+    return run | {"confusion": None, "steps": [step | {"confusion": None} for step in run["steps"]]}
 
 
 def _write_job(folder: Path, spec: dict[str, Any]) -> None:

@@ -46,7 +46,10 @@ def _parts(methods: list[str], most: int) -> list[list[str]]:
 
 
 def confusion_pictures(group: Group) -> list[Block]:
-    """The two ways in which learning new types hurts old ones."""
+    """The two ways in which learning new types hurts old ones. None where old slices are kept: their steps
+    learn all types so far, so that none of them is old."""
+    if group.setting.labels != "own":
+        return []
     methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])]
     blocks: list[Block] = []
     for some in _parts(methods, svg.SERIES):
