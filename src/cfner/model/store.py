@@ -141,7 +141,7 @@ class ModelFolder:
                     where=f"{step.folder}/{file}",  # the name may be anything, also a path elsewhere
                     remedy="Restore the step from a copy.",
                 )
-            if _sha256(step.folder / file) != seal["files"][file]:
+            if sha256_of(step.folder / file) != seal["files"][file]:
                 raise ModelError(
                     "The file has changed since the step was saved.",
                     where=str(step.folder / file),
@@ -181,7 +181,7 @@ class ModelFolder:
         partial = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.steps_path))
         try:
             write(partial)
-            files = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
+            files = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
             write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
             partial.chmod(0o755)
             flush_tree(partial)
@@ -292,12 +292,9 @@ def refuse_unusual(path: Path, *, a_folder: bool = False, remedy: str = "Put a c
         )
 
 
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
+def sha256_of(path: Path) -> str:
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _hash_of(files: dict[str, str]) -> str:
