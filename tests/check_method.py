@@ -18,7 +18,7 @@ from torch import Tensor
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
-from cfner.model.inference import outputs
+from cfner.network.inference import outputs
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.loop import TrainingState, _Step

@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 
 from cfner.evaluation.scores import Counts, Scores
-from cfner.model.encoders import load_encoder
-from cfner.model.head import CosineHead
-from cfner.model.network import Network
-from cfner.model.saving import LoadedModel, write_model
-from cfner.model.store import ModelFolder, StoredStep, write_json
+from cfner.files.json_files import write_json
+from cfner.network.head import CosineHead
+from cfner.network.network import Network
+from cfner.store.model_files import LoadedModel, write_model
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.pretrained import load_encoder
 from cfner.stream.labels import LabelSpace
 
 TEXTS = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from cfner.serving.admission import Admission, Cost, size
-from cfner.serving.refusals import RefusalError
+from cfner.serving.http_errors import RefusalError
 from cfner.serving.settings import ServeSettings
 
 

@@ -24,18 +24,18 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, CorpusError
-from cfner.practice.check import check
-from cfner.practice.check_findings import SEVERITIES, CheckReport, Finding, ModelFacts
-from cfner.practice.check_mentions import (
+from cfner.practice.check.check import check
+from cfner.practice.check.findings import SEVERITIES, CheckReport, Finding, ModelFacts
+from cfner.practice.check.mentions import (
     balance_findings,
     labelled_surfaces,
     rarity_findings,
     surface_findings,
     unlabelled_surfaces,
 )
-from cfner.practice.check_names import look_alikes, same_type, similar_type
-from cfner.practice.check_sentences import character_findings, length_findings, repetition_findings
-from cfner.practice.plan import OLD_LABELS, plan_step
+from cfner.practice.check.names import look_alikes, same_type, similar_type
+from cfner.practice.check.sentences import character_findings, length_findings, repetition_findings
+from cfner.practice.learn.plan import OLD_LABELS, plan_step
 
 
 def kinds(findings: Sequence[Finding] | Any) -> list[str]:
@@ -287,7 +287,7 @@ def test_data_alone_needs_no_model(tiny_data: Path) -> None:
 
 
 def test_data_alone_is_checked_without_torch(tiny_data: Path) -> None:
-    program = f"import sys; from cfner.practice.check import check; check({str(tiny_data)!r})"
+    program = f"import sys; from cfner.practice.check.check import check; check({str(tiny_data)!r})"
     program += "; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -362,7 +362,7 @@ def test_old_labels_beside_new_ones(two_steps: Path, tiny_corpus: Corpus, tmp_pa
 
 
 def test_the_plan_is_what_learn_does(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
-    from cfner.practice.new_data import NewData
+    from cfner.practice.learn.new_data import NewData
 
     data = new_data(tiny_corpus, tmp_path, {"dish": "meal"}, keep_dev=False)
     plan = quick(data, two_steps, settings={"epochs": 3}).plan
@@ -388,8 +388,8 @@ def test_the_sample_is_bounded_and_nothing_is_changed(
 def test_timing_leaves_network_and_randomness_alone(two_steps: Path, tiny_corpus: Corpus) -> None:
     import torch
 
-    from cfner.practice.check_model import encoded
-    from cfner.practice.check_time import estimate_time
+    from cfner.practice.check.model import encoded
+    from cfner.practice.check.time import estimate_time
     from cfner.tagger import ContinualTagger
 
     tagger = ContinualTagger.open(two_steps)
@@ -430,7 +430,7 @@ def test_somebody_elses_checkpoint(tiny_encoder: Path, tiny_corpus: Corpus, tmp_
 
 
 def test_text_without_old_types_is_a_warning() -> None:
-    from cfner.practice.check_model import text_findings
+    from cfner.practice.check.model import text_findings
 
     facts = ModelFacts("m", "e", ("city",), 50, {"city": 0}, {}, {}, {}, {})
     [finding] = text_findings(facts)

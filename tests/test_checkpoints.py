@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from cfner.batches.loader import inference_batches
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError
-from cfner.interop.models import open_model
+from cfner.store.open import open_model
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.preparation import encode_slice, grow, roles_of

@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 from cfner.cli.diff import diff as diff_command
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.words import sentence_from_characters
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, CorpusError, ModelError
-from cfner.model.prediction import Prediction, entity_of
-from cfner.practice.diff import ModelDiff, blank_before, compare
-from cfner.practice.diff_page import page
-from cfner.practice.diff_pairs import KINDS, SpanChange, judge, pair
-from cfner.practice.diff_sources import ModelRef, plain_texts, text_source, two_models
+from cfner.network.prediction import Prediction, entity_of
+from cfner.practice.diff.diff import ModelDiff, blank_before, compare
+from cfner.practice.diff.page import page
+from cfner.practice.diff.pairs import KINDS, SpanChange, judge, pair
+from cfner.practice.diff.sources import ModelRef, plain_texts, text_source, two_models
 
 TYPES = ["city", "person", "dish"]
 WORDS = 12

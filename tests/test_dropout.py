@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from cfner.interop.models import open_model
-from cfner.model.dropout import set_dropout
+from cfner.network.dropout import set_dropout
+from cfner.store.open import open_model
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig

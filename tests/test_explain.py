@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError, CorpusError, ModelError, StreamError
-from cfner.practice.explain_page import page
-from cfner.practice.explanation import Explanation, TokenExplanation
+from cfner.practice.explain.explanation import Explanation, TokenExplanation
+from cfner.practice.explain.page import page
 
 EPOCHS = 3
 ALL = 100  # labels shown: more than there are
@@ -26,7 +26,7 @@ ALL = 100  # labels shown: more than there are
 @pytest.fixture(scope="module")
 def run(tiny_encoder: Path, tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained stream of two steps: animal, city and dish first, then person."""
-    from cfner.benchmark.run import run_stream
+    from cfner.runs.stream_run import run_stream
     from cfner.stream.stream import TaskStream
     from cfner.training.config import TrainingConfig
 
@@ -43,7 +43,7 @@ class Models:
     """Teacher, student and step of the run; the student under any method."""
 
     def __init__(self, folder: Path, corpus: Corpus) -> None:
-        from cfner.practice.recorded import recorded_stream
+        from cfner.runs.rebuild import recorded_stream
         from cfner.tagger import ContinualTagger
 
         self.folder = folder
@@ -51,7 +51,7 @@ class Models:
         self.teacher = ContinualTagger.load(folder, 1)
 
     def explain(self, method: str = "cfner", without: tuple[str, ...] = (), **wanted: Any) -> Explanation:
-        from cfner.practice.explain import explain_step
+        from cfner.practice.explain.explain import explain_step
         from cfner.tagger import ContinualTagger
 
         student = ContinualTagger.load(self.folder, 2, method=method, without=without)
@@ -60,7 +60,7 @@ class Models:
     def teacher_says(self) -> tuple[list[str], list[float]]:
         """(label, its probability) of every word of the slice, by plain prediction."""
         from cfner.batches.encoding import encode
-        from cfner.model.inference import label_ids
+        from cfner.network.inference import label_ids
 
         model = self.teacher.model
         text = encode(self.step.train, model.tokenizer, max_length=model.max_length)
@@ -147,7 +147,7 @@ def test_matches_are_the_nearest_of_the_pool_by_brute_force(
     import torch.nn.functional as F
 
     from cfner.batches.encoding import encode
-    from cfner.model.inference import outputs
+    from cfner.network.inference import outputs
 
     model = models.teacher.model
     text = encode(models.step.train, model.tokenizer, max_length=model.max_length)
@@ -246,7 +246,7 @@ def test_explaining_changes_neither_model(models: Models) -> None:
 
 
 def test_what_cannot_be_explained_is_refused(run: Path, models: Models, tiny_corpus: Corpus) -> None:
-    from cfner.practice.explain import explain_run
+    from cfner.practice.explain.explain import explain_run
 
     for step in (0, 1, 3):
         with pytest.raises(ConfigError, match="from 2 to 2"):
@@ -262,7 +262,7 @@ def test_what_cannot_be_explained_is_refused(run: Path, models: Models, tiny_cor
 
 
 def test_another_corpus_is_refused(run: Path, tiny_corpus: Corpus) -> None:
-    from cfner.practice.recorded import recorded_stream
+    from cfner.runs.rebuild import recorded_stream
 
     fewer = replace(tiny_corpus, train=tiny_corpus.train[1:])
     with pytest.raises(StreamError, match="had 45 sentences, here 44"):
@@ -273,7 +273,7 @@ def test_another_corpus_is_refused(run: Path, tiny_corpus: Corpus) -> None:
 
 def test_a_run_that_was_scored_on_other_sentences_is_the_same_run(run: Path, tiny_corpus: Corpus) -> None:
     """As with --score-every and --score-on: what was learned from is what is explained."""
-    from cfner.practice.recorded import recorded_stream
+    from cfner.runs.rebuild import recorded_stream
 
     again = recorded_stream(run, replace(tiny_corpus, test=tiny_corpus.test[1:]))
     assert again.manifest()["steps"] == recorded_stream(run, tiny_corpus).manifest()["steps"]
@@ -283,7 +283,7 @@ def test_a_run_that_was_scored_on_other_sentences_is_the_same_run(run: Path, tin
 def test_a_stream_is_rebuilt_from_its_manifest_alone(
     tiny_corpus: Corpus, tmp_path: Path, order: tuple[str, ...] | None
 ) -> None:
-    from cfner.practice.recorded import recorded_stream
+    from cfner.runs.rebuild import recorded_stream
     from cfner.stream.stream import TaskStream
 
     stream = TaskStream.split(

@@ -24,19 +24,19 @@ from typer.testing import CliRunner
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
+from cfner.files.markdown import escaped
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
-from cfner.interop.markdown import escaped
 from cfner.interop.model_card import ModelFacts, StepFacts, model_card
-from cfner.interop.models import open_model
-from cfner.model.encoders import strip_classifier
-from cfner.model.head import CosineHead, LinearHead, make_head
-from cfner.model.network import Network
-from cfner.model.prediction import tag
-from cfner.model.saving import LoadedModel
+from cfner.network.encoders import strip_classifier
+from cfner.network.head import CosineHead, LinearHead, make_head
+from cfner.network.network import Network
+from cfner.network.prediction import tag
+from cfner.store.model_files import LoadedModel
+from cfner.store.open import open_model
 from cfner.stream.labels import LabelSpace
 from cfner.tagger import ContinualTagger
 

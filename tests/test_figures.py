@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfner.benchmark.figures import heat_maps
-from cfner.corpus.visible import visible
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Counts, Scores
+from cfner.files.safe_text import visible
+from cfner.pages.heat_map import heat_maps
 
 SVG = "{http://www.w3.org/2000/svg}"
 signs = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")

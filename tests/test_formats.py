@@ -15,7 +15,7 @@ from cfner.corpus.formats import formats, writable_formats
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import SCHEMES, Scheme, TagError
-from cfner.corpus.words import character_spans, sentence_from_characters, split_words
+from cfner.corpus.tokenise import character_spans, sentence_from_characters, split_words
 from cfner.corpus.writers import write_files, write_sentences
 from cfner.errors import CorpusError
 

@@ -14,21 +14,21 @@ import pytest
 
 from cfner.benchmark import worker
 from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
-from cfner.benchmark.files import write_json
 from cfner.benchmark.grid import GridFolder, Planned, cells_of, plan
 from cfner.benchmark.method_template import method_file
 from cfner.benchmark.report.grouping import groups_of
 from cfner.benchmark.report.reading import read_runs
-from cfner.benchmark.run import run_stream
 from cfner.benchmark.runner import Standing, run_grid
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.metrics import score
+from cfner.files.json_files import write_json_atomic
 from cfner.methods import method_names
 from cfner.methods.registry import load_file
-from cfner.model.store import ModelFolder
+from cfner.runs.stream_run import run_stream
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.manifest import settings_hash
 from cfner.training.config import TrainingConfig
 
@@ -358,7 +358,7 @@ def finished(folder: GridFolder, cells: list[Planned]) -> list[tuple[str, list[s
     figures = ("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting")
     for one in cells:
         made = {**one.to_json(), "steps": steps, "forgetting": {}, **dict.fromkeys(figures, 5.0)}
-        write_json(folder.path / "cells" / one.key / "result.json", made)
+        write_json_atomic(folder.path / "cells" / one.key / "result.json", made)
     folder.write_results()
     groups = groups_of(read_runs(folder.path))
     return [(group.setting.title.partition(" sampling")[2], group.methods) for group in groups]
@@ -417,7 +417,7 @@ def test_rows_that_do_not_say_what_they_share_do_so_when_asked_for_again(
     grid = json.loads((tmp_path / "grid.json").read_text())
     for row in grid["cells"]:
         del row["shared"]
-    write_json(tmp_path / "grid.json", grid)
+    write_json_atomic(tmp_path / "grid.json", grid)
     assert len(finished(folder, cells[:1])) == 2
     assert finished(folder, cells) == [("", ["cfner", "finetune"])]
 
@@ -430,7 +430,7 @@ def test_cells_survive_a_journey_through_json(source: Source, config: TrainingCo
 
 
 def test_mention_rows_count_as_the_scorer_does(tiny_corpus: Corpus) -> None:
-    from cfner.benchmark.mentions import mention_rows
+    from cfner.runs.mentions import mention_rows
 
     sentences = tiny_corpus.test
     predicted = [tuple(s.spans[1:]) for s in sentences]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.metrics import score
 from cfner.practice import guard as module
-from cfner.practice.agreement import agreement
-from cfner.practice.guard import GuardReport, guard
+from cfner.practice.learn.agreement import agreement
+from cfner.practice.learn.guard import GuardReport, guard
 
 TYPES = ("animal", "city")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cfner.model.encoders import known_encoders
+from cfner.store.pretrained import known_encoders
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
 PORT = "8417"

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfner.model.head import CosineHead, Head, HeadKind, LinearHead, make_head
-from cfner.model.network import copy_head
+from cfner.network.head import CosineHead, Head, HeadKind, LinearHead, make_head
+from cfner.network.network import copy_head
 
 KINDS: list[HeadKind] = ["cosine", "linear"]
 relaxed = settings(deadline=None, max_examples=40)

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError, StreamError
-from cfner.model.store import ModelFolder
-from cfner.practice.history import history, merge, rename, rollback, verify
+from cfner.practice.history.history import history, merge, rename, rollback, verify
+from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 
 TEXTS = ["alan turing saw the red fox in cape town", "a curry with emmy and old kurt", "oslo"]
@@ -170,7 +170,7 @@ def test_an_impossible_date_of_a_file_is_told(model: Path, monkeypatch: pytest.M
         def fromtimestamp(*_: object) -> None:  # not every file system keeps a date that does this
             raise ValueError("year 33658 is out of range")
 
-    monkeypatch.setattr("cfner.model.store.datetime", Calendar)
+    monkeypatch.setattr("cfner.store.model_folder.datetime", Calendar)
     with pytest.raises(ModelError, match=r"seal\.json: The date"):
         history(model)
 

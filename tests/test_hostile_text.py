@@ -19,19 +19,19 @@ import yaml
 from markdown_it import MarkdownIt
 
 import cfner
-from cfner.benchmark.figures import heat_maps
 from cfner.benchmark.grid import _CSV, _CSV_MEANS, csv_text
 from cfner.cli.main import main
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.visible import json_text, visible
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Counts, Scores
-from cfner.interop.markdown import escaped, table
+from cfner.files.markdown import escaped, table
+from cfner.files.safe_text import json_text, visible
 from cfner.interop.prediction_files import conll_lines, json_line
-from cfner.model.prediction import Prediction, entity_of
+from cfner.network.prediction import Prediction, entity_of
+from cfner.pages.heat_map import heat_maps
 from cfner.practice import diff_page, explain_page
-from cfner.practice.diff import ModelDiff, compare
-from cfner.practice.explanation import (
+from cfner.practice.diff.diff import ModelDiff, compare
+from cfner.practice.explain.explanation import (
     Distribution,
     EpochSelection,
     Explanation,

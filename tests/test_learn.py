@@ -18,11 +18,11 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.model.lock import locked
-from cfner.model.store import ModelFolder
-from cfner.practice.history import history, rename, rollback, verify
-from cfner.practice.learn import learn
-from cfner.practice.workplace import _keep_only
+from cfner.files.lock import locked
+from cfner.practice.history.history import history, rename, rollback, verify
+from cfner.practice.learn.learn import learn
+from cfner.runs.unfinished import _keep_only
+from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 from strangers import ORDERS, make_checkpoint
 
@@ -310,7 +310,7 @@ def test_a_step_that_is_half_removed_is_not_taken_for_one(
             (path / "seal.json").unlink()
             raise Killed
 
-    monkeypatch.setattr("cfner.model.store.shutil.rmtree", die)
+    monkeypatch.setattr("cfner.store.model_folder.shutil.rmtree", die)
     with pytest.raises(Killed):
         _keep_only(ModelFolder(model), {"0001"}, "0001")
     monkeypatch.undo()
@@ -355,7 +355,7 @@ def test_a_finished_model_whose_name_is_in_the_way_is_left_alone(
     mine = model.with_name(f"{model.name}.unfinished")
     with monkeypatch.context() as patch, pytest.raises(Killed) if killed else nullcontext():
         if killed:  # it has its name, and nothing after that was done
-            patch.setattr("cfner.practice.workplace.flush", die)
+            patch.setattr("cfner.runs.unfinished.flush", die)
         learn(one_step, files["new"], out=mine, settings=FAST)
     before = bytes_of(mine)
     assert len(verify(mine)) == 2
@@ -392,7 +392,7 @@ def test_a_model_that_another_call_made_meanwhile_is_told_before_training(
         with locked(folder):
             yield
 
-    monkeypatch.setattr("cfner.practice.learn.locked", waits_for_another)
+    monkeypatch.setattr("cfner.practice.learn.learn.locked", waits_for_another)
     with pytest.raises(ModelError, match="already"):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
 
@@ -424,7 +424,7 @@ def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
         learn(one_step, files["full"], in_place=True, old_labels="ignore", settings=FAST)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(f"cfner.practice.workplace.{moment}", die)
+        patch.setattr(f"cfner.runs.unfinished.{moment}", die)
         call()
     if since == "renamed":
         rename(one_step, "city", "place")
@@ -443,9 +443,7 @@ def test_what_was_not_learned_is_not_said_to_be(
 ) -> None:
     """A call was stopped after, or before, its step was saved; what came then is not that step."""
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(
-            "cfner.practice.workplace._remove" if saved else "cfner.tagger.ContinualTagger.save", die
-        )
+        patch.setattr("cfner.runs.unfinished._remove" if saved else "cfner.tagger.ContinualTagger.save", die)
         learn(one_step, files["more"], in_place=True, settings=FAST)
     if saved:
         learned = learn(one_step, files["new"], in_place=True, settings=FAST)
@@ -528,9 +526,9 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     settings = {"epochs": 2, "checkpoint_minutes": 0}
     whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
     if moment == "copying":  # half of the steps so far are there
-        name = "cfner.practice.workplace.flush_tree" if source == "folder" else "cfner.model.store.flush"
+        name = "cfner.runs.unfinished.flush_tree" if source == "folder" else "cfner.store.model_folder.flush"
     elif moment == "pointing":  # the steps so far are there, the pointer to them is not
-        name = "cfner.model.store.write_whole"
+        name = "cfner.store.model_folder.write_text_atomic"
     else:  # the new step is saved, and not yet in its place
         name = "pathlib.Path.rename"
         honest = Path.rename

@@ -12,7 +12,7 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import LengthBuckets, collate, inference_batches, training_loader
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
-from cfner.model.encoders import _load_tokenizer
+from cfner.store.pretrained import _load_tokenizer
 
 relaxed = settings(deadline=None, max_examples=100)
 lengths_of_windows = st.lists(st.integers(3, 64), max_size=300).map(lambda n: np.array(n, dtype=np.int64))

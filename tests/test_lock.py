@@ -19,18 +19,18 @@ from typing import Any
 
 import pytest
 
-from cfner.benchmark.run import run_stream
 from cfner.errors import ModelError
-from cfner.model.lock import locked
-from cfner.model.store import refuse_unusual
-from cfner.practice.history import rollback
+from cfner.files.json_files import refuse_unusual
+from cfner.files.lock import locked
+from cfner.practice.history.history import rollback
+from cfner.runs.stream_run import run_stream
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from cfner.model.lock import locked
+from cfner.files.lock import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
@@ -72,7 +72,7 @@ def test_a_lock_that_is_freed_in_a_moment_is_no_error(
             holder.wait()
 
         clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=freed_meanwhile)  # of no machine, however busy
-        monkeypatch.setattr("cfner.model.lock.time", clock)
+        monkeypatch.setattr("cfner.files.lock.time", clock)
         with locked(tmp_path):
             assert holder.returncode == -signal.SIGKILL
 
@@ -165,7 +165,7 @@ def test_two_runs_in_one_folder(
 def test_a_rollback_waits_for_a_step_that_is_being_saved(
     two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cfner.practice.history.PATIENCE", 0.2)
+    monkeypatch.setattr("cfner.practice.history.history.PATIENCE", 0.2)
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     with held(model), pytest.raises(ModelError, match="Another process"):
         rollback(model, 1)
@@ -174,7 +174,7 @@ def test_a_rollback_waits_for_a_step_that_is_being_saved(
 FORK = """
 import os, signal, sys, time
 from pathlib import Path
-from cfner.model.lock import locked
+from cfner.files.lock import locked
 with locked(Path(sys.argv[1])):
     if not os.fork():
         print("forked", flush=True)  # it has run, so it has let go

@@ -10,8 +10,8 @@ import torch
 from cfner.batches.loader import inference_batches
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.interop.models import open_model
-from cfner.model.lower import LowerOutput, TwoParts
+from cfner.network.frozen_layers import CachedLowerLayers, SplitEncoder
+from cfner.store.open import open_model
 from cfner.training.preparation import encode_slice
 from strangers import FAMILIES, ORDERS, make_checkpoint
 
@@ -23,8 +23,8 @@ def test_the_parts_make_the_whole(family: str, tmp_path: Path, tiny_corpus: Corp
     data = encode_slice(sentences, model.labels, model.tokenizer, max_length=model.max_length, overlap=None)
     body = model.network.body
     weights = {key: value.clone() for key, value in body.state_dict().items()}
-    parts = TwoParts(body, 1)
-    kept = LowerOutput(parts, data.text, torch.device("cpu"), batch_size=16)
+    parts = SplitEncoder(body, 1)
+    kept = CachedLowerLayers(parts, data.text, torch.device("cpu"), batch_size=16)
     with torch.no_grad():
         for batch in inference_batches(data.text, batch_size=7):
             whole = model.network(batch)
@@ -36,7 +36,7 @@ def test_the_parts_make_the_whole(family: str, tmp_path: Path, tiny_corpus: Corp
 
 def test_frozen_layers_take_no_gradient(tmp_path: Path) -> None:
     body = open_model(make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])).network.body
-    TwoParts(body, 1).freeze()
+    SplitEncoder(body, 1).freeze()
     frozen = {name for name, parameter in body.named_parameters() if not parameter.requires_grad}
     assert any(".layer.0." in name for name in frozen) and any("embeddings" in name for name in frozen)
     assert not any(".layer.1." in name for name in frozen)
@@ -46,4 +46,4 @@ def test_frozen_layers_take_no_gradient(tmp_path: Path) -> None:
 def test_an_impossible_number_is_refused(lowest: int, tmp_path: Path) -> None:
     body = open_model(make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])).network.body
     with pytest.raises(ConfigError, match="2 layers"):
-        TwoParts(body, lowest)
+        SplitEncoder(body, lowest)

@@ -17,8 +17,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods import StepFacts, create, method_names, register
 from cfner.methods.finetune import Finetune
-from cfner.model.inference import outputs
-from cfner.model.network import Network
+from cfner.network.inference import outputs
+from cfner.network.network import Network
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.library import Distil
 from cfner.stream.stream import TaskStream

@@ -14,10 +14,10 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
-from cfner.model.encoders import load_encoder
-from cfner.model.head import HeadKind, make_head
-from cfner.model.inference import label_ids, outputs
-from cfner.model.network import Network
+from cfner.network.head import HeadKind, make_head
+from cfner.network.inference import label_ids, outputs
+from cfner.network.network import Network
+from cfner.store.pretrained import load_encoder
 
 KINDS: list[HeadKind] = ["cosine", "linear"]
 

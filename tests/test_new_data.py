@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError
-from cfner.practice.new_data import NewData
+from cfner.practice.learn.new_data import NewData
 
 
 def corpus(copies: list[int]) -> Corpus:

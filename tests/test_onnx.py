@@ -26,16 +26,16 @@ from cfner.interop import onnx_export
 from cfner.interop.calibration import encoded, word_logits
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import refuse_occupied
-from cfner.interop.models import open_model
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
 from cfner.interop.onnx_export import export_onnx, write_onnx
 from cfner.interop.prediction_files import predict_file
-from cfner.model.encoders import strip_classifier
-from cfner.model.head import make_head
-from cfner.model.inference import outputs
-from cfner.model.network import Network
-from cfner.model.prediction import Prediction, tag
-from cfner.model.saving import LoadedModel
+from cfner.network.encoders import strip_classifier
+from cfner.network.head import make_head
+from cfner.network.inference import outputs
+from cfner.network.network import Network
+from cfner.network.prediction import Prediction, tag
+from cfner.store.model_files import LoadedModel
+from cfner.store.open import open_model
 from cfner.stream.labels import LabelSpace
 from cfner.tagger import ContinualTagger
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from cfner.model.store import ModelFolder
 from cfner.serving.server import in_background
 from cfner.serving.settings import ServeSettings
+from cfner.store.model_folder import ModelFolder
 from serving_models import TEXTS, add_step, make_model
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -154,8 +154,8 @@ def page(browser: Page, url: str) -> Iterator[Page]:
 
 
 def expected(model: Path, text: str, step: int) -> list[tuple[str, str]]:
-    from cfner.interop.models import open_model
     from cfner.serving.pipeline import Pipeline
+    from cfner.store.open import open_model
 
     found = Pipeline(open_model(model, step)).tag([text])[0]
     return [

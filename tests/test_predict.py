@@ -25,13 +25,13 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
-from cfner.interop.models import open_model
 from cfner.interop.prediction_files import predict_file, write_predictions
 from cfner.interop.text_stream import read_sentences, sentence_of_text
-from cfner.model.inference import label_ids, outputs
-from cfner.model.network import TaggerOutput
-from cfner.model.prediction import Entity, Prediction, entity_of, tag, tag_stream
-from cfner.model.saving import LoadedModel
+from cfner.network.inference import label_ids, outputs
+from cfner.network.network import TaggerOutput
+from cfner.network.prediction import Entity, Prediction, entity_of, tag, tag_stream
+from cfner.store.model_files import LoadedModel
+from cfner.store.open import open_model
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=8)
 WORDS = st.lists(st.lists(WORD.filter(lambda word: "#" not in word), min_size=1, max_size=6), max_size=6)
@@ -213,16 +213,16 @@ def test_tagging_a_stream_is_tagging_all_at_once(
     sentences = [*tiny_corpus.test, Sentence(()), *tiny_corpus.dev]
     whole = tag(model, sentences)
     for most in (1, 7):
-        monkeypatch.setattr("cfner.model.prediction._SENTENCES_AT_A_TIME", most)
+        monkeypatch.setattr("cfner.network.prediction._SENTENCES_AT_A_TIME", most)
         assert found(list(tag_stream(model, iter(sentences)))) == found(whole)
-    monkeypatch.setattr("cfner.model.prediction._WORDS_AT_A_TIME", 1)
+    monkeypatch.setattr("cfner.network.prediction._WORDS_AT_A_TIME", 1)
     assert found(list(tag_stream(model, iter(sentences)))) == found(whole)
 
 
 def test_memory_does_not_grow_with_the_file(
     model_of_all: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cfner.model.prediction._SENTENCES_AT_A_TIME", 16)  # tracing memory is slow
+    monkeypatch.setattr("cfner.network.prediction._SENTENCES_AT_A_TIME", 16)  # tracing memory is slow
     line = "today ada saw the badger in new york and went to the river with a curry\n"
     (tmp_path / "small.txt").write_text(line * 32)
     (tmp_path / "large.txt").write_text(line * 512)

@@ -17,10 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfner.benchmark import svg
 from cfner.benchmark.report import write_report
 from cfner.benchmark.report.as_latex import tex
-from cfner.benchmark.report.compose import document
+from cfner.benchmark.report.contents import document
 from cfner.benchmark.report.document import Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import groups_of
 from cfner.benchmark.report.plots import spread
@@ -28,6 +27,7 @@ from cfner.benchmark.report.reading import Counts, read_runs
 from cfner.benchmark.report.significance import compare, difference, draws, resampled
 from cfner.benchmark.report.tsne import tsne
 from cfner.errors import ConfigError, ModelError
+from cfner.pages import svg
 from made_runs import Made, write_runs
 
 TYPES = ("AGE", "CITY", "DATE", "DOCTOR")
@@ -215,7 +215,7 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one(
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cfner.model.durable.flush", full)  # of a file that is written and has no name yet
+    monkeypatch.setattr("cfner.files.atomic.flush", full)  # of a file that is written and has no name yet
     with pytest.raises(ModelError, match="No space left"):
         write_report(tmp_path)
     assert {path: path.read_bytes() for path in before} == before

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from cfner.benchmark.demo import run_demo
-from cfner.benchmark.run import run_stream
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.model.store import ModelFolder
-from cfner.practice.history import rename, rollback
+from cfner.practice.history.history import rename, rollback
+from cfner.runs.stream_run import run_stream
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from cfner.interop.models import open_model
-from cfner.model.durable import write_whole
-from cfner.model.store import ModelFolder, StoredStep
+from cfner.files.atomic import write_text_atomic
 from cfner.serving.pipeline import Pipeline
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.open import open_model
 from counts import TIMED, tell, times
 from malformed import malformed
 from serving_models import TEXTS, add_step, make_model, spoil
@@ -304,7 +304,7 @@ def test_reloads_under_load_never_mix_steps(model: Path, tiny_encoder: Path, tmp
             step = 1 + number % 3
             if damaged:  # after it was made current: now point_to itself would refuse
                 broken = bad[number // 5 % len(bad)]
-                write_whole(folder / "CURRENT", f"{broken.name} {broken.hash}\n")
+                write_text_atomic(folder / "CURRENT", f"{broken.name} {broken.hash}\n")
             else:
                 ModelFolder(folder).point_to(step)
             end = time.perf_counter() + 30

@@ -20,17 +20,17 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from cfner.corpus.words import sentence_from_characters
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.interop.models import open_model
-from cfner.model.prediction import tag
-from cfner.model.store import ModelFolder
+from cfner.network.prediction import tag
 from cfner.serving import guards, pipeline
 from cfner.serving.app import Service, create_app
+from cfner.serving.http_errors import RefusalError
 from cfner.serving.metrics import SECONDS, Histogram
 from cfner.serving.pipeline import DIGITS, NOISE, Pipeline
-from cfner.serving.refusals import RefusalError
 from cfner.serving.settings import ServeSettings, is_loopback
+from cfner.store.model_folder import ModelFolder
+from cfner.store.open import open_model
 from serving_models import TEXTS, add_step, make_model, spoil
 
 KEY = "a-key-that-is-long-enough"

@@ -25,10 +25,10 @@ from hypothesis import settings as examples
 from schemathesis.specs.openapi.checks import ignored_auth
 
 from cfner.errors import ConfigError
-from cfner.model.store import ModelFolder
 from cfner.serving.pipeline import Pipeline
 from cfner.serving.server import in_background, serve
 from cfner.serving.settings import ServeSettings
+from cfner.store.model_folder import ModelFolder
 from serving_models import TEXTS, add_step, make_model, spoil
 
 TYPES = ["person", "city", "animal"]

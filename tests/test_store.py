@@ -17,9 +17,10 @@ from safetensors.torch import load_file
 import cfner
 from cfner.batches.encoding import encode
 from cfner.errors import ModelError
-from cfner.model.durable import partial_of
-from cfner.model.inference import outputs
-from cfner.model.store import CURRENT, SEAL, ModelFolder, read_json, step_name
+from cfner.files.atomic import temp_path
+from cfner.files.json_files import read_json
+from cfner.network.inference import outputs
+from cfner.store.model_folder import CURRENT, SEAL, ModelFolder, step_name
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 
@@ -377,7 +378,7 @@ def test_links_and_folders_are_not_swept(folder: Path, tmp_path: Path) -> None:
 
 def test_the_pointer_is_not_written_through_a_link(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("theirs")
-    partial_of(folder / CURRENT).symlink_to(tmp_path / "theirs")
+    temp_path(folder / CURRENT).symlink_to(tmp_path / "theirs")
     ModelFolder(folder).point_to(1)
     assert (tmp_path / "theirs").read_text() == "theirs"
     assert ModelFolder(folder).current_name() == "0001" and not (folder / CURRENT).is_symlink()
@@ -421,4 +422,4 @@ def test_the_package_never_unpickles_but_in_one_place() -> None:
         if ways.search(line)
     ]
     restricted = 'found = torch.load(file, map_location="cpu", weights_only=True)'
-    assert found == [("model/foreign.py", restricted)]
+    assert found == [("store/hf_checkpoint.py", restricted)]

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.synthetic import TYPES, SyntheticCorpus, generate, templates
 from cfner.errors import ConfigError, MissingExtraError
+from cfner.synthetic.generate import TYPES, SyntheticCorpus, generate, templates
 
 pytest.importorskip("faker", reason="the demo corpus needs the extra 'demo'")
 
@@ -74,7 +74,7 @@ def test_a_smaller_corpus_is_the_beginning_of_a_larger_one(corpus: SyntheticCorp
 
 def test_the_sentences_do_not_depend_on_the_hash_seed_of_the_interpreter() -> None:
     program = (
-        "import hashlib; from cfner.corpus.synthetic import generate; c = generate(120, 40, 40);"
+        "import hashlib; from cfner.synthetic.generate import generate; c = generate(120, 40, 40);"
         "print(hashlib.sha256(repr((c.train, c.dev, c.test)).encode()).hexdigest())"
     )
     digests = {

@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, TrainingError
 from cfner.methods import create
-from cfner.model.network import Network
+from cfner.network.network import Network
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
@@ -133,7 +133,7 @@ def test_the_curriculum_is_on_in_every_shipped_configuration(preset: str | None)
 
 
 def small_network() -> Network:
-    from cfner.model.head import make_head
+    from cfner.network.head import make_head
 
     return Network(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), make_head("linear", 4, 3))
 
@@ -376,7 +376,7 @@ def test_a_kept_lower_part_trains_as_a_computed_one(
         return tagger.model.network.state_dict()
 
     kept = trained()
-    monkeypatch.setattr("cfner.training.loop.LowerOutput", lambda *_, **__: None)
+    monkeypatch.setattr("cfner.training.loop.CachedLowerLayers", lambda *_, **__: None)
     computed = trained()
     for key, value in kept.items():
         torch.testing.assert_close(value, computed[key], atol=1e-4, rtol=1e-3)
@@ -392,7 +392,7 @@ def test_an_unknown_tracker_is_an_error(tiny_settings: dict[str, Any], tiny_stre
 LAUNCHED = """
 import hashlib, os, sys
 from pathlib import Path
-import cfner.benchmark.run as run
+import cfner.runs.stream_run as run
 from cfner.cli.main import app
 from cfner.objective.matching import ScoreBank
 

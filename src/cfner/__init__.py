@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.sentence import Sentence, Span
     from cfner.errors import CfnerError
-    from cfner.interop.models import open_model
-    from cfner.practice.check import check
-    from cfner.practice.diff import diff_models
-    from cfner.practice.learn import learn
+    from cfner.practice.check.check import check
+    from cfner.practice.diff.diff import diff_models
+    from cfner.practice.learn.learn import learn
+    from cfner.store.open import open_model
     from cfner.stream.stream import Step, TaskStream
     from cfner.tagger import ContinualTagger
     from cfner.training.config import TrainingConfig
@@ -46,10 +46,10 @@ _HOME = {
     "Step": "cfner.stream.stream",
     "TaskStream": "cfner.stream.stream",
     "TrainingConfig": "cfner.training.config",
-    "check": "cfner.practice.check",
-    "diff_models": "cfner.practice.diff",
-    "learn": "cfner.practice.learn",
-    "open_model": "cfner.interop.models",
+    "check": "cfner.practice.check.check",
+    "diff_models": "cfner.practice.diff.diff",
+    "learn": "cfner.practice.learn.learn",
+    "open_model": "cfner.store.open",
 }
 
 

@@ -8,25 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.words import sentence_from_characters
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
-from cfner.interop.models import is_model_folder, open_model
+from cfner.files.json_files import write_json
+from cfner.files.lock import PATIENCE, locked
 from cfner.methods.registry import create
-from cfner.model.inference import predict_spans
-from cfner.model.lock import PATIENCE, locked
-from cfner.model.prediction import Prediction, tag
-from cfner.model.saving import LoadedModel, read_model, write_model
-from cfner.model.store import ModelFolder, StoredStep, write_json
+from cfner.network.inference import predict_spans
+from cfner.network.prediction import Prediction, tag
+from cfner.store.model_files import LoadedModel, read_model, write_model
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.open import is_model_folder, open_model
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
-from cfner.training.fresh import fresh_model
 from cfner.training.loop import train
+from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
 from cfner.training.randomness import derived_seed
@@ -70,7 +71,7 @@ class ContinualTagger:
 
     @classmethod
     def from_config(cls, config: TrainingConfig) -> ContinualTagger:
-        return cls(fresh_model(config), config)
+        return cls(new_model(config), config)
 
     @classmethod
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
@@ -160,14 +161,14 @@ class ContinualTagger:
 
         seed = derived_seed(self.config.seed, step.index)
         set_seed(seed)
-        afresh = self.method.starts_afresh
+        afresh = self.method.from_scratch
         first = not self.types or afresh
         sentences, dev = (
             (step.joint_train, step.joint_dev) if afresh else ((*step.train, *step.replay), step.dev)
         )
         current = step.types_so_far if afresh else step.types
         if afresh and self.types:
-            self.model = replace(fresh_model(self.config), labels=self.model.labels)
+            self.model = replace(new_model(self.config), labels=self.model.labels)
         network = self.model.network.to(self.accelerator.device)
         data, dev_data = self._encode(sentences, labels), self._encode(dev, labels)
         if not data.sentences:

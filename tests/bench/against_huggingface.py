@@ -22,7 +22,7 @@ from cfner import ContinualTagger, Corpus, TaskStream, TrainingConfig
 from cfner.batches.encoding import encode
 from cfner.batches.loader import inference_batches, training_loader
 from cfner.evaluation.metrics import score
-from cfner.model.encoders import load_encoder, resolve
+from cfner.store.pretrained import load_encoder, resolve
 from cfner.stream.labels import LabelSpace
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import torch
 
-from cfner.benchmark.run import run_stream
 from cfner.corpus.corpus import Corpus
-from cfner.model.store import ModelFolder
+from cfner.runs.stream_run import run_stream
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from cfner.corpus.corpus import Corpus
-from cfner.model.store import ModelFolder
+from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from children import Child, Tell, Work, command, fork, weights_of
@@ -213,7 +213,7 @@ def _without_privileges() -> None:
 
 def test_a_folder_that_may_not_be_written_is_left_as_it_is(two_steps: Path, tmp_path: Path) -> None:
     from cfner.errors import ModelError
-    from cfner.practice.history import rename, rollback
+    from cfner.practice.history.history import rename, rollback
 
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}

@@ -14,9 +14,9 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
-from cfner.practice.guard import guard
-from cfner.practice.history import rollback
-from cfner.practice.learn import Learned, learn
+from cfner.practice.history.history import rollback
+from cfner.practice.learn.guard import guard
+from cfner.practice.learn.learn import Learned, learn
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from counts import tell, times

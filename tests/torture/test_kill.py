@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from cfner.corpus.corpus import Corpus
-from cfner.model.store import ModelFolder
+from cfner.store.model_folder import ModelFolder
 from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
 from children import Child, Tell, Work, command, fork, tell_of_saving, weights_of

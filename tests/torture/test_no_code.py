@@ -20,13 +20,13 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.model_card import ModelFacts
-from cfner.interop.models import open_model
-from cfner.model.encoders import load_encoder
-from cfner.model.facts import FACTS, LABELS
-from cfner.practice.diff_sources import two_models
-from cfner.practice.history import history, merge, rename, rollback, verify
+from cfner.practice.diff.sources import two_models
+from cfner.practice.history.history import history, merge, rename, rollback, verify
+from cfner.store.open import open_model
+from cfner.store.pretrained import load_encoder
+from cfner.store.step_files import FACTS, LABELS
 from cfner.tagger import ContinualTagger
-from cfner.training.config import WATCHING, TrainingConfig
+from cfner.training.config import RUNTIME_ONLY, TrainingConfig
 from counts import tell, times
 from hostile_corpora import CORPORA
 from hostile_folders import (
@@ -265,7 +265,7 @@ def test_how_a_training_is_watched_is_not_taken_from_a_model(two_steps: Path, tm
     path = folder / "steps" / "0002" / "step.json"
     facts = json.loads(path.read_text())
     watching = {"trackers": ["tensorboard"], "workers": 3, "eval_batch_size": 7, "checkpoint_minutes": 0.5}
-    assert watching.keys() == WATCHING
+    assert watching.keys() == RUNTIME_ONLY
     facts["config"] |= {**watching, "epochs": 77}
     path.write_text(json.dumps(facts))
     seal(path.parent)

@@ -18,8 +18,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import CfnerError, ModelError, TrainingError
 from cfner.methods import method_names
-from cfner.model.store import ModelFolder
 from cfner.objective.terms import Objective
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE
@@ -43,7 +43,7 @@ def _no_new_type_in_a_batch(step: Step, tagger: ContinualTagger) -> Step:
 def _no_defined_other(step: Step, tagger: ContinualTagger) -> Step:
     """The teacher takes every word for O."""
     sentences = (ADA, BARE)
-    if tagger.types and not tagger.method.starts_afresh:
+    if tagger.types and not tagger.method.from_scratch:
         speak_of_nothing(tagger, tuple(Sentence(sentence.words) for sentence in sentences))
     return _with(step, sentences)
 
@@ -181,7 +181,7 @@ def test_a_weight_that_is_no_number_stops_the_step_before_it_is_saved(
     for epoch, batch in [(1, 1), (1, last), (2, 1), (2, last)]:
         tagger = ContinualTagger.load(folder, batch_size=8)
         spoils = Spoils(epoch, batch, value)
-        if not tagger.method.starts_afresh:
+        if not tagger.method.from_scratch:
             spoils.weight = tagger.model.network.body.get_parameter(_a_weight(tagger))
         else:
             continue  # its network is made inside learn; the loss below covers it

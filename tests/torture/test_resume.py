@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from cfner.corpus.corpus import Corpus
-from cfner.model.store import ModelFolder
+from cfner.store.model_folder import ModelFolder
 from cfner.training import loop
 from cfner.training.progress import Silent
 from cfner.training.selection import EpochChoice

@@ -12,9 +12,9 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ModelError
-from cfner.model.store import CURRENT, SEAL, ModelFolder
-from cfner.practice.history import merge, rename, rollback, verify
-from cfner.practice.learn import learn
+from cfner.practice.history.history import merge, rename, rollback, verify
+from cfner.practice.learn.learn import learn
+from cfner.store.model_folder import CURRENT, SEAL, ModelFolder
 from cfner.tagger import ContinualTagger
 from counts import tell, times
 

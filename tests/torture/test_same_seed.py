@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from cfner.benchmark.run import run_stream
 from cfner.corpus.corpus import Corpus
-from cfner.model.store import ModelFolder
+from cfner.runs.stream_run import run_stream
+from cfner.store.model_folder import ModelFolder
 from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
 from children import Work, fork, weights_of

@@ -13,7 +13,7 @@ from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods.registry import create, source_hash
-from cfner.model.encoders import files_hash
+from cfner.store.pretrained import files_hash
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.benchmark.figures import heat_maps
-from cfner.benchmark.files import write_json
-from cfner.benchmark.run import RunResult, run_stream
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.synthetic import generate
 from cfner.errors import ModelError
-from cfner.model.durable import is_partial, write_whole
-from cfner.model.facts import read_facts
-from cfner.model.prediction import Prediction
-from cfner.model.store import ModelFolder
+from cfner.files.atomic import is_partial, write_text_atomic
+from cfner.files.json_files import write_json_atomic
+from cfner.network.prediction import Prediction
+from cfner.pages.heat_map import heat_maps
+from cfner.runs.stream_run import RunResult, run_stream
+from cfner.store.model_folder import ModelFolder
+from cfner.store.step_files import read_facts
 from cfner.stream.stream import TaskStream
+from cfner.synthetic.generate import generate
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Progress
@@ -53,10 +53,10 @@ def run_demo(
             encoder=encoder, method=method, seed=seed, epochs=epochs, parameters=_PARAMETERS.get(method, {})
         )
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
-    write_json(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
+    write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
     title = "F1 by step and type: a row that fades is a type being forgotten"
     picture = heat_maps({name: result.matrix for name, result in results.items()}, title)
-    write_whole(out / _PICTURE, picture)
+    write_text_atomic(out / _PICTURE, picture)
     sentence = _telling_sentence(stream)
     predictions = {name: tagger.predict(sentence) for name, tagger in taggers.items()}
     return DemoResult(stream, results, sentence, predictions)

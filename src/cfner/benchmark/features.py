@@ -10,7 +10,7 @@ import numpy as np
 
 from cfner.batches.encoding import encode
 from cfner.corpus.sentence import Sentence
-from cfner.model.inference import outputs
+from cfner.network.inference import outputs
 from cfner.tagger import ContinualTagger
 
 TYPES: Final = 6  # as in the paper's picture

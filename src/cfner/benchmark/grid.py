@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cfner.benchmark.cells import Cell, MethodChoice
-from cfner.benchmark.files import write_json
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
-from cfner.corpus.visible import visible
 from cfner.errors import ConfigError, ModelError
-from cfner.model.durable import is_partial, write_whole
-from cfner.model.encoders import recorded
+from cfner.files.atomic import is_partial, write_text_atomic
+from cfner.files.json_files import write_json_atomic
+from cfner.files.safe_text import visible
+from cfner.store.pretrained import recorded
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -169,7 +169,7 @@ class GridFolder:
             jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
         known = self._read(GRID)["cells"] if (self.path / GRID).is_file() else []
         rows = _rows(known, [one.to_json() for one in planned])
-        write_json(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
+        write_json_atomic(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         return [*firsts.values(), *jobs]
 
     def write_results(self) -> list[dict[str, Any]]:
@@ -187,9 +187,9 @@ class GridFolder:
                 runs.append(result if row["labels"] == "own" else _without_confusions(result))
             elif row["state"] == "failed":
                 row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
-        write_json(self.path / GRID, grid)
-        write_json(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
-        write_whole(self.path / TABLE, csv_text(runs))
+        write_json_atomic(self.path / GRID, grid)
+        write_json_atomic(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
+        write_text_atomic(self.path / TABLE, csv_text(runs))
         return runs
 
     def state(self, folder: Path) -> State:
@@ -241,7 +241,7 @@ def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:
 
 def _write_job(folder: Path, spec: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / JOB, spec)
+    write_json_atomic(folder / JOB, spec)
 
 
 _CSV = ("method", "data", "first", "per_step", "sampling", "labels", "seed")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cfner.benchmark.backends import LOG, Backend
-from cfner.benchmark.files import write_json
 from cfner.benchmark.grid import GridFolder, Job
 from cfner.benchmark.worker import ERROR, RESULT, progress_in
-from cfner.model.lock import locked
+from cfner.files.json_files import write_json_atomic
+from cfner.files.lock import locked
 
 _LOOK_EVERY = 0.25  # seconds
 
@@ -99,7 +99,7 @@ def _end(standing: Standing, place: Path, code: int, watcher: Watcher) -> None:
     for other in [other for other in standing.waiting if other.needs == place]:
         standing.waiting.remove(other)
         text = f"The first step, which it shares with others, failed: {error}"
-        write_json(other.folder / ERROR, {"error": text, "traceback": ""})
+        write_json_atomic(other.folder / ERROR, {"error": text, "traceback": ""})
         standing.failed.append((other, text))
         watcher.ended(other, text)
 
@@ -111,5 +111,5 @@ def _error_of(job: Job, code: int) -> str:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         log = job.folder / LOG
         last = log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:] if log.is_file() else []
-        write_json(file, {"error": f"The worker {how}. {' / '.join(last)}".strip(), "traceback": ""})
+        write_json_atomic(file, {"error": f"The worker {how}. {' / '.join(last)}".strip(), "traceback": ""})
     return str(json.loads(file.read_text(encoding="utf-8"))["error"])

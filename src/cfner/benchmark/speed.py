@@ -19,7 +19,7 @@ from cfner.benchmark.speed_setup import Bench, seconds
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
 from cfner.interop.export import export_model, open_for_prediction
-from cfner.model.prediction import tag
+from cfner.network.prediction import tag
 from cfner.tagger import ContinualTagger
 
 # delta = 0 throughout: every defined-other token reads its matches

@@ -14,9 +14,9 @@ import torch
 
 from cfner.benchmark.speed_setup import Bench, seconds
 from cfner.corpus.sentence import Sentence
-from cfner.model.dropout import set_dropout
-from cfner.model.encoders import load_pretrained, resolve
+from cfner.network.dropout import set_dropout
 from cfner.objective.matching import nearest_neighbours
+from cfner.store.pretrained import load_pretrained, resolve
 from cfner.stream.labels import LabelSpace
 from cfner.training.config import TrainingConfig
 

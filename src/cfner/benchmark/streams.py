@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from cfner.benchmark.other_class import AccumulatedStream
+from cfner.benchmark.accumulated_stream import AccumulatedStream
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError, nearest
 from cfner.stream.stream import TaskStream

@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from cfner.benchmark.cells import Cell
 from cfner.benchmark.features import word_features
-from cfner.benchmark.files import write_arrays, write_json, write_passing
-from cfner.benchmark.mentions import counts_of_run
-from cfner.benchmark.run import RunResult, begin_run, run_processes, run_stream
 from cfner.errors import CfnerError, ConfigError
+from cfner.files.json_files import write_arrays, write_json_atomic, write_json_unflushed
 from cfner.methods.registry import load_file
-from cfner.model.store import ModelFolder
+from cfner.runs.mentions import counts_of_run
+from cfner.runs.stream_run import RunResult, begin_run, run_processes, run_stream
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 
@@ -84,7 +84,7 @@ class FileProgress:
 
     def _say(self) -> None:
         self.said = time.monotonic()
-        write_passing(self.file, {**self.now, "seconds": self.seconds})
+        write_json_unflushed(self.file, {**self.now, "seconds": self.seconds})
 
 
 def run_job(folder: Path) -> None:
@@ -134,7 +134,7 @@ def _write_result(
 ) -> None:
     measured = result.to_json()["measured"] | {"seconds": seconds}
     if job["kind"] == FIRST:
-        write_json(folder / RESULT, {"key": job["key"], "measured": measured})
+        write_json_atomic(folder / RESULT, {"key": job["key"], "measured": measured})
         return
     stream = result.stream
     last = stream.test_up_to(len(stream) - 1)
@@ -153,7 +153,7 @@ def _write_result(
         "labels": cell.division.labels,
         "measured": measured,
     }
-    write_json(folder / RESULT, run)
+    write_json_atomic(folder / RESULT, run)
     if not job["keep_models"]:
         shutil.rmtree(folder / "run")
 
@@ -167,7 +167,7 @@ def main(arguments: list[str]) -> int:
         run_job(folder)
     except Exception as error:  # whatever went wrong is recorded, and must not stop other runs
         text = str(error) if isinstance(error, CfnerError) else f"{type(error).__name__}: {error}"
-        write_json(folder / ERROR, {"error": text, "traceback": traceback.format_exc()})
+        write_json_atomic(folder / ERROR, {"error": text, "traceback": traceback.format_exc()})
         traceback.print_exc()
         return 1
     return 0

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from cfner.cli.show import plain
-from cfner.corpus.visible import visible
+from cfner.files.safe_text import visible
 
 
 class Bars:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from cfner.practice.check_findings import CheckReport, Finding, LearnPlan, TimeEstimate
+    from cfner.practice.check.findings import CheckReport, Finding, LearnPlan, TimeEstimate
 
 _ROWS = 12  # types shown in the table; 'cfner data describe' shows all
 _LOOKS = {"error": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "cyan")}
@@ -54,8 +54,8 @@ def check(
     refuse; 2: the data or the model cannot be read.
     """
     from cfner.cli.show import print_json
-    from cfner.practice.check import SECONDS
-    from cfner.practice.check import check as check_data
+    from cfner.practice.check.check import SECONDS
+    from cfner.practice.check.check import check as check_data
 
     settings = {name: value for name, value in (("method", method), ("epochs", epochs)) if value is not None}
     report = check_data(
@@ -143,7 +143,7 @@ def _tell_finding(screen: Console, finding: Finding) -> None:
 
 
 def _plan(plan: LearnPlan, *, with_model: bool) -> str:
-    from cfner.practice.check_findings import some
+    from cfner.practice.check.findings import some
 
     if not with_model:
         return f"A model trained on this data would learn {some(plan.new, _ROWS)}."

@@ -117,8 +117,8 @@ def sample(
 ) -> None:
     """Write a generated corpus to try things with: invented clinical notes with sixteen types."""
     from cfner.corpus.corpus import Corpus
-    from cfner.corpus.synthetic import TYPES, generate
     from cfner.errors import ConfigError, nearest
+    from cfner.synthetic.generate import TYPES, generate
 
     kept = TYPES if types is None else tuple(name.strip() for name in types.split(","))
     for name in kept:
@@ -158,7 +158,7 @@ def _read(
 def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tuple[Sentence, ...]]:
     """One file for each split that has sentences."""
     from cfner.corpus.formats import format_for_writing, writable_formats
-    from cfner.corpus.reading import SPLITS
+    from cfner.corpus.split_files import SPLITS
     from cfner.errors import CorpusError
 
     if any(folder.suffix in format.suffixes for format in writable_formats().values()):
@@ -183,7 +183,7 @@ def _write(files: dict[Path, tuple[Sentence, ...]], to: str | None, scheme: str,
 
 
 def _facts(corpus: Corpus) -> dict[str, Any]:
-    from cfner.corpus.reading import SPLITS
+    from cfner.corpus.split_files import SPLITS
 
     splits = {}
     for name in SPLITS:
@@ -205,7 +205,7 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
 
 
 def _print_json(facts: dict[str, Any]) -> None:
-    from cfner.corpus.visible import json_text
+    from cfner.files.safe_text import json_text
 
     typer.echo(json_text(facts, indent=2))
 
@@ -215,7 +215,7 @@ def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json
         written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
         _print_json({"written": written, "report": corpus.report.to_json()})
         return
-    from cfner.corpus.visible import visible
+    from cfner.files.safe_text import visible
 
     for path, sentences in files.items():
         typer.echo(visible(f"{path}: {len(sentences):,} sentences"))

@@ -78,6 +78,6 @@ def _tell(result: DemoResult, out: Path) -> None:
 
 def _truth(sentence: Sentence) -> Text:
     from cfner.cli.show import coloured
-    from cfner.model.prediction import Prediction, entity_of
+    from cfner.network.prediction import Prediction, entity_of
 
     return coloured(Prediction(sentence, tuple(entity_of(sentence, span, 1.0) for span in sentence.spans)))

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from cfner.model.prediction import Entity, Prediction
-    from cfner.practice.diff import ModelDiff
-    from cfner.practice.diff_pairs import Kind
-    from cfner.practice.diff_sources import ModelRef, Source
+    from cfner.network.prediction import Entity, Prediction
+    from cfner.practice.diff.diff import ModelDiff
+    from cfner.practice.diff.pairs import Kind
+    from cfner.practice.diff.sources import ModelRef, Source
 
 _CONTEXT = 5  # words shown on each side of a change
 _COLOURS = {
@@ -65,10 +65,10 @@ def diff(
     """
     from cfner.cli.show import console, plain, print_json
     from cfner.corpus.writers import refuse_existing
-    from cfner.interop.page import write_page
-    from cfner.practice.diff import diff_models
-    from cfner.practice.diff_page import page
-    from cfner.practice.diff_sources import two_models
+    from cfner.pages.page import write_page
+    from cfner.practice.diff.diff import diff_models
+    from cfner.practice.diff.page import page
+    from cfner.practice.diff.sources import two_models
 
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
@@ -98,7 +98,7 @@ def _inputs(
 ) -> tuple[list[str], Source]:
     """The names of the models, and the text: the last argument unless --text gives it."""
     from cfner.errors import ConfigError
-    from cfner.practice.diff_sources import literal_texts, text_source
+    from cfner.practice.diff.sources import literal_texts, text_source
 
     if texts:
         return given, literal_texts(texts)
@@ -112,7 +112,7 @@ def _inputs(
 
 def _tell(screen: Console, found: ModelDiff, show: int) -> None:
     from cfner.cli.show import plain
-    from cfner.practice.diff_pairs import KINDS
+    from cfner.practice.diff.pairs import KINDS
 
     screen.print(plain(f"{found.old_name} → {found.new_name}"), style="bold", soft_wrap=True)
     screen.print(
@@ -151,7 +151,7 @@ def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
     from rich.text import Text
 
     from cfner.cli.show import plain
-    from cfner.practice.diff_page import KIND_TITLES, VERDICT_WORDS, verdict_line
+    from cfner.practice.diff.page import KIND_TITLES, VERDICT_WORDS, verdict_line
 
     verdicts = verdict_line(found, kind)
     title = f"{KIND_TITLES[kind][0]}: {found.counts[kind]:,}{f' ({verdicts})' if verdicts else ''}"
@@ -179,7 +179,7 @@ def _side(prediction: Prediction, hit: Entity | None, other: Entity | None, colo
     from rich.text import Text
 
     from cfner.cli.show import plain
-    from cfner.practice.diff import blank_before
+    from cfner.practice.diff.diff import blank_before
 
     sentence = prediction.sentence
     places = [entity for entity in (hit, other) if entity is not None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from cfner.practice.explanation import Distribution, Explanation, Match, TokenExplanation
+    from cfner.practice.explain.explanation import Distribution, Explanation, Match, TokenExplanation
 
 _CONTEXT = 6  # words shown on each side of a matched token
 _COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
@@ -48,9 +48,9 @@ def explain(
     from cfner.cli.show import console, plain, print_json
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.writers import refuse_existing
-    from cfner.interop.page import write_page
-    from cfner.practice.explain import explain_run
-    from cfner.practice.explain_page import page
+    from cfner.pages.page import write_page
+    from cfner.practice.explain.explain import explain_run
+    from cfner.practice.explain.page import page
 
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there

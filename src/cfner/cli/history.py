@@ -10,7 +10,7 @@ import typer
 from cfner.cli.options import Json
 
 if TYPE_CHECKING:
-    from cfner.practice.history import PastStep
+    from cfner.practice.history.history import PastStep
 
 Model = Annotated[Path, typer.Argument(help="A model folder.")]
 
@@ -22,8 +22,8 @@ def history(
 ) -> None:
     """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
     from cfner.cli.show import console, plain, print_json
-    from cfner.practice.history import history as past
-    from cfner.practice.history import verify as verified
+    from cfner.practice.history.history import history as past
+    from cfner.practice.history.history import verify as verified
 
     steps = verified(model) if verify else past(model)
     if json:
@@ -60,7 +60,7 @@ def rollback(
     json: Json = False,
 ) -> None:
     """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""
-    from cfner.practice.history import rollback as go_back
+    from cfner.practice.history.history import rollback as go_back
 
     _tell(go_back(model, step), model, json)
 
@@ -72,7 +72,7 @@ def rename(
     json: Json = False,
 ) -> None:
     """Give an entity type another name, as a new step with the same weights."""
-    from cfner.practice.history import rename as give_name
+    from cfner.practice.history.history import rename as give_name
 
     _tell(give_name(model, old, new), model, json)
 
@@ -84,7 +84,7 @@ def merge(
     json: Json = False,
 ) -> None:
     """Make several entity types one, as a new step with the same weights."""
-    from cfner.practice.history import merge as make_one
+    from cfner.practice.history.history import merge as make_one
 
     _tell(make_one(model, types, into), model, json)
 

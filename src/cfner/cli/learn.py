@@ -24,9 +24,9 @@ from cfner.cli.train import given_settings
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cfner.practice.agreement import AgreementReport
-    from cfner.practice.guard import GuardReport, Interval
-    from cfner.practice.learn import Learned
+    from cfner.practice.learn.agreement import AgreementReport
+    from cfner.practice.learn.guard import GuardReport, Interval
+    from cfner.practice.learn.learn import Learned
 
 REFUSED = 3  # exit code: the guard refused the new model
 
@@ -104,7 +104,7 @@ def learn(
     """
     from cfner.cli.show import print_json, training_progress
     from cfner.methods.registry import load_file
-    from cfner.practice.learn import learn as learn_types
+    from cfner.practice.learn.learn import learn as learn_types
     from cfner.training.config import read_settings
 
     for file in use or []:

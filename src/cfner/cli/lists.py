@@ -65,7 +65,7 @@ def encoders(json: Json = False) -> None:
     from dataclasses import asdict
 
     from cfner.cli.show import console, print_json
-    from cfner.model.encoders import known_encoders
+    from cfner.store.pretrained import known_encoders
 
     known = known_encoders()
     if json:

@@ -121,7 +121,7 @@ def _tell(what: str) -> NoReturn:
     """Inside an except clause: the error in one paragraph, or all of it with --debug."""
     if os.environ.get("CFNER_DEBUG"):
         raise  # noqa: PLE0704 - called where an exception is being handled
-    from cfner.corpus.visible import visible
+    from cfner.files.safe_text import visible
 
     # what is told may contain words and labels from files
     typer.secho(f"Error: {visible(what)}", fg=typer.colors.RED, err=True)

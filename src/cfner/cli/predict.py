@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from cfner.corpus.sentence import Sentence
-    from cfner.model.prediction import Prediction
+    from cfner.network.prediction import Prediction
 
 _TO_LOOK_AT = ("colour", "table")
 _TO_KEEP = ("jsonl", "conll", "docbin")
@@ -67,11 +67,11 @@ def predict(
     Each entity has its type, its words and characters, and a score: the probability of its type, averaged
     over its words. A word's label is that of its first subword.
     """
-    from cfner.corpus.visible import visible
     from cfner.errors import ConfigError
+    from cfner.files.safe_text import visible
     from cfner.interop.export import open_for_prediction
     from cfner.interop.prediction_files import line_writer, write_predictions
-    from cfner.model.prediction import tag_stream
+    from cfner.network.prediction import tag_stream
 
     style = _style(output, json, out)
     if text and file is not None:
@@ -120,7 +120,7 @@ def _sentences(text: list[str] | None, file: Path | None, format: str | None) ->
 
 
 def _shown(lines: str) -> str:
-    from cfner.corpus.visible import visible
+    from cfner.files.safe_text import visible
 
     return "".join(sign if sign in "\t\n" else visible(sign) for sign in lines)
 

@@ -62,8 +62,8 @@ def serve(
     When the model folder's current step changes (learn --in-place, rollback), the new one is checked and
     takes over without a request being lost.
     """
-    from cfner.corpus.visible import visible
     from cfner.errors import MissingExtraError
+    from cfner.files.safe_text import visible
     from cfner.serving.settings import ServeSettings
 
     settings = ServeSettings(

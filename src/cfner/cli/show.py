@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cfner.evaluation.forgetting import StepMatrix
     from cfner.evaluation.scores import Scores
-    from cfner.model.prediction import Prediction
+    from cfner.network.prediction import Prediction
     from cfner.training.progress import Progress
 
 _COLOURS = (
@@ -36,7 +36,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def print_json(value: Any) -> None:
-    from cfner.corpus.visible import json_text
+    from cfner.files.safe_text import json_text
 
     sys.stdout.write(json_text(value, indent=1) + "\n")
 
@@ -84,7 +84,7 @@ def plain(text: str) -> Text:
     """Text from files and labels, with control characters made visible: it must not steer the terminal."""
     from rich.text import Text
 
-    from cfner.corpus.visible import visible
+    from cfner.files.safe_text import visible
 
     return Text(visible(text))
 

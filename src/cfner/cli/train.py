@@ -203,8 +203,8 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
 
 
 def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:
-    from cfner.benchmark.run import run_stream
     from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
+    from cfner.runs.stream_run import run_stream
 
     progress = training_progress()
     result, tagger = run_stream(stream, config, out, resume=resume, progress=progress)

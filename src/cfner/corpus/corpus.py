@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cfner.corpus.formats import ReadOptions
-from cfner.corpus.reading import SPLITS, Split, read_file, read_splits
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
+from cfner.corpus.split_files import SPLITS, Split, read_file, read_splits
 from cfner.corpus.tags import Scheme
 from cfner.errors import CorpusError
 

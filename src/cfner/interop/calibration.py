@@ -15,8 +15,8 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CorpusError
 from cfner.interop.text_stream import read_sentences, sentence_of_text
-from cfner.model.inference import WordScorer, outputs
-from cfner.model.prediction import TaggingModel
+from cfner.network.inference import WordScorer, outputs
+from cfner.network.prediction import TaggingModel
 
 _SENTENCES = 2_000
 _BATCH = 16

@@ -10,10 +10,10 @@ from cfner.interop.calibration import read_calibration
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import export_huggingface
 from cfner.interop.model_card import ModelFacts
-from cfner.interop.models import is_model_folder, open_model
 from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx
 from cfner.interop.onnx_export import export_onnx, in_onnx
-from cfner.model.saving import LoadedModel
+from cfner.store.model_files import LoadedModel
+from cfner.store.open import is_model_folder, open_model
 
 Kind = Literal["hf", "onnx"]
 Runtime = Literal["torch", "onnx", "onnx-int8"]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError
+from cfner.files.atomic import flush, flush_tree, writing
+from cfner.files.json_files import read_json, write_json
 from cfner.interop.calibration import Agreement, Calibration
-from cfner.model.durable import flush, flush_tree, writing
-from cfner.model.saving import LoadedModel
-from cfner.model.store import read_json, write_json
+from cfner.store.model_files import LoadedModel
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how

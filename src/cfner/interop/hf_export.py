@@ -17,10 +17,10 @@ from cfner.errors import ModelError
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, mean_feature_norm, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
 from cfner.interop.model_card import ModelFacts, model_card
-from cfner.model.encoders import prepare_tokenizer, quiet_transformers
-from cfner.model.head import CosineHead, Head, LinearHead
-from cfner.model.network import TaggerOutput
-from cfner.model.saving import LoadedModel, write_tokenizer
+from cfner.network.encoders import prepare_tokenizer, quiet_transformers
+from cfner.network.head import CosineHead, Head, LinearHead
+from cfner.network.network import TaggerOutput
+from cfner.store.model_files import LoadedModel, write_tokenizer
 
 
 def export_huggingface(

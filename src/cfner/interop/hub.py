@@ -10,7 +10,7 @@ from cfner.errors import ModelError
 from cfner.interop.export import export_model
 from cfner.interop.export_folder import is_export
 from cfner.interop.hf_export import export_huggingface
-from cfner.model.saving import LoadedModel
+from cfner.store.model_files import LoadedModel
 
 
 def push_to_hub(

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.visible import json_text, visible
 from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
+from cfner.files.markdown import escaped, table
+from cfner.files.safe_text import json_text, visible
 from cfner.interop.export_folder import ExportReport
-from cfner.interop.markdown import escaped, table
-from cfner.interop.public import is_hub_name, public, public_settings
+from cfner.interop.redact import is_hub_name, public, public_settings
 from cfner.interop.usage import usage
-from cfner.model.facts import SCORES, read_facts, read_if_there
-from cfner.model.saving import OF_THE_MODEL, LoadedModel
-from cfner.model.store import ModelFolder, StoredStep
+from cfner.store.model_files import FIXED_AT_CREATION, LoadedModel
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.step_files import SCORES, read_facts, read_if_there
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _reproduction(model: LoadedModel, facts: ModelFacts) -> str:
         # the model's own word for its encoder: as a setting, a folder can look like a name on the hub
         settings = public_settings({**(step.facts.get("config") or {}), "encoder": model.encoder})
         if step.facts.get("parent"):  # what the model is, is not a setting of learning
-            settings = {key: value for key, value in settings.items() if key not in OF_THE_MODEL}
+            settings = {key: value for key, value in settings.items() if key not in FIXED_AT_CREATION}
         versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
         # JSON has no line that begins with backquotes, so nothing in it can end the block
         block = f"```json\n{json_text(settings, indent=1)}\n```\n"

@@ -15,13 +15,13 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, MissingExtraError, ModelError
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Scores
+from cfner.files.json_files import read_json
 from cfner.interop.export_folder import EXPORT_FACTS
 from cfner.interop.text_stream import sentence_of_text
-from cfner.model.encoders import prepare_tokenizer
-from cfner.model.inference import predict_spans
-from cfner.model.network import TaggerOutput
-from cfner.model.prediction import Prediction, tag
-from cfner.model.store import read_json
+from cfner.network.encoders import prepare_tokenizer
+from cfner.network.inference import predict_spans
+from cfner.network.network import TaggerOutput
+from cfner.network.prediction import Prediction, tag
 from cfner.stream.labels import LabelSpace
 
 ONNX_FILE = "model.onnx"

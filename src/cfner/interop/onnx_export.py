@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from cfner.batches.loader import collate
 from cfner.errors import MissingExtraError, ModelError
+from cfner.files.json_files import write_json
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.model_card import ModelFacts, model_card
 from cfner.interop.onnx import ONNX_FILE, OnnxModel, OnnxNetwork, onnxruntime, read_onnx
-from cfner.interop.public import public
-from cfner.model.saving import LoadedModel
-from cfner.model.store import write_json
+from cfner.interop.redact import public
+from cfner.store.model_files import LoadedModel
 
 _ONE_FILE = 1_800_000_000  # bytes of weights that an ONNX file can hold with some room; more go beside it
 _CLOSE = 1e-2  # logits of the float file that differ more are a fault; usual are 1e-5

@@ -11,12 +11,12 @@ from typing import Any, Literal
 from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.formats.conll import columns_of
 from cfner.corpus.tags import tags_from_spans
-from cfner.corpus.visible import json_text
 from cfner.corpus.writers import refuse_existing, whole_file
 from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.files.safe_text import json_text
 from cfner.interop.export_folder import whole_folder
 from cfner.interop.text_stream import read_sentences
-from cfner.model.prediction import Prediction, TaggingModel, tag_stream
+from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 
 OutputFormat = Literal["jsonl", "conll", "docbin"]
 SPANS_KEY = "cfner"  # doc.spans[...]: the entities again, with their scores in its attrs

@@ -22,9 +22,9 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
 from cfner.interop.export import open_for_prediction
 from cfner.interop.onnx import OnnxModel
-from cfner.model.prediction import Entity, tag
-from cfner.model.saving import LoadedModel, write_model
-from cfner.model.store import ModelFolder
+from cfner.network.prediction import Entity, tag
+from cfner.store.model_files import LoadedModel, write_model
+from cfner.store.model_folder import ModelFolder
 
 _COPY = "model"
 

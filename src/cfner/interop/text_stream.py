@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from cfner.corpus.columns import Layout, Line, check_columns, find_layout, is_document_marker, is_word
+from cfner.corpus.conll_layout import Layout, Line, check_columns, find_layout, is_document_marker, is_word
 from cfner.corpus.formats import ReadOptions
-from cfner.corpus.lines import decoded_line, refuse_unwritable, text_lines
-from cfner.corpus.records import TEXT_FIELDS, WORD_FIELDS
+from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.words import sentence_from_characters
+from cfner.corpus.text_lines import decoded_line, refuse_unwritable, text_lines
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, CorpusError, nearest
 
 InputFormat = Literal["text", "jsonl", "conll"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cfner.files.markdown import escaped
 from cfner.interop.export_folder import ExportReport
-from cfner.interop.markdown import escaped
-from cfner.model.saving import LoadedModel
+from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import NOT_FOR_WORDS
 
 _PIPELINE = """\

@@ -19,7 +19,7 @@ class Joint(Method):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing how much room there is above the other methods."
     freezes_old_rows: ClassVar[bool] = False
-    starts_afresh: ClassVar[bool] = True
+    from_scratch: ClassVar[bool] = True
 
     def objective(self, facts: StepFacts) -> Objective:
         return Objective((ClassifyAll(),))

@@ -104,7 +104,7 @@ def _prose(kind: type[Method]) -> str:
 
 
 def _losses(method: Method) -> list[str]:
-    if method.starts_afresh:
+    if method.from_scratch:
         objective, more = Objective((ClassifyAll(),)), Objective((ClassifyAll(),))
     else:
         objective, more = method.objective(_EXAMPLE), method.objective(_MORE_OLD)
@@ -191,7 +191,7 @@ def _habits(method: Method) -> str:
         lines.append(
             "Tokens labelled O are relabelled before the loss: they take the label the teacher gives."
         )
-    if method.starts_afresh:
+    if method.from_scratch:
         lines.append("Each step starts again from the pretrained encoder, on the data of all steps so far.")
     if method.freezes_old_rows:
         lines.append("The head's rows of old types are frozen (O's row too with `freeze_other`).")

@@ -47,7 +47,7 @@ class Method:
     good_for: ClassVar[str]
     parts: ClassVar[tuple[str, ...]] = ()  # what `--without` can take away
     freezes_old_rows: ClassVar[bool] = True
-    starts_afresh: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
+    from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
     published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from cfner.serving.refusals import busy
+from cfner.serving.http_errors import busy
 from cfner.serving.settings import ServeSettings
 
 _PER_TEXT: Final = 32  # what a text costs beside its characters, in characters: its window's first and last

@@ -17,12 +17,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from cfner.model.prediction import Entity
+from cfner.network.prediction import Entity
 from cfner.serving.admission import Admission, Cost
 from cfner.serving.batching import Batcher
-from cfner.serving.description import DESCRIPTION, describe, refusals
-from cfner.serving.guards import BodyReader, Guard, declared_length
-from cfner.serving.messages import (
+from cfner.serving.http_errors import RefusalError
+from cfner.serving.metrics import Metrics
+from cfner.serving.middleware import BodyReader, Guard, declared_length
+from cfner.serving.openapi import DESCRIPTION, describe, refusals
+from cfner.serving.schemas import (
     FoundEntity,
     Health,
     ModelFacts,
@@ -30,8 +32,6 @@ from cfner.serving.messages import (
     PredictRequest,
     TaggedText,
 )
-from cfner.serving.metrics import Metrics
-from cfner.serving.refusals import RefusalError
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import Steps
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cfner.model.prediction import Entity
+from cfner.network.prediction import Entity
 from cfner.serving.admission import Admission, size
+from cfner.serving.http_errors import RefusalError, busy, stopping, unusable
 from cfner.serving.metrics import Metrics
-from cfner.serving.refusals import RefusalError, busy, stopping, unusable
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import ServedStep
 

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from cfner.batches.encoding import EncodedText, IntArray, encode
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.words import sentence_from_characters
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ModelError
-from cfner.model.inference import decode, outputs
-from cfner.model.prediction import Entity, best_labels, entity_of, type_mates
-from cfner.model.saving import LoadedModel
+from cfner.network.inference import decode, outputs
+from cfner.network.prediction import Entity, best_labels, entity_of, type_mates
+from cfner.store.model_files import LoadedModel
 
 DIGITS: Final = 3
 # Between a window alone and in a batch at most 1.3e-6 was measured; eight times that is still a rare case.

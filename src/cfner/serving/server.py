@@ -19,8 +19,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from cfner.corpus.visible import visible
 from cfner.errors import ConfigError
+from cfner.files.safe_text import visible
 from cfner.serving.app import create_app
 from cfner.serving.settings import ServeSettings
 

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from cfner.errors import CfnerError
-from cfner.interop.models import is_model_folder, open_model
-from cfner.model.store import ModelFolder
-from cfner.serving.catalogue import numbers_and_hashes, read_steps
-from cfner.serving.messages import StepFacts
+from cfner.serving.http_errors import busy, unknown_step, unusable_step
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
-from cfner.serving.refusals import busy, unknown_step, unusable_step
+from cfner.serving.schemas import StepFacts
+from cfner.serving.step_list import numbers_and_hashes, read_steps
+from cfner.store.model_folder import ModelFolder
+from cfner.store.open import is_model_folder, open_model
 
 log = logging.getLogger("cfner.serving")
 _PROBE: Final = "Ada Lovelace lived in London."

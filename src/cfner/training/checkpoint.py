@@ -18,8 +18,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from cfner.errors import TrainingError
-from cfner.model.durable import partial_of, put_in_place, writing
-from cfner.model.network import Network
+from cfner.files.atomic import put_in_place, temp_path, writing
+from cfner.network.network import Network
 from cfner.objective.matching import ScoreBank
 from cfner.training.state import TrainingState
 
@@ -58,13 +58,13 @@ class Checkpoint:
             "identity": self.identity,
             "epoch": state.epoch,
             "best_epoch": state.best_epoch,
-            "best_f1": state.best_f1,
+            "best_choice": state.best_choice,
             "history": state.history,
             "threads": state.threads,
             "schedule": {k: v for k, v in schedule.state_dict().items() if isinstance(v, int | float | list)},
         }
         contiguous = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        partial = partial_of(self.path)
+        partial = temp_path(self.path)
         with writing(self.path):
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class Checkpoint:
         return TrainingState(
             facts["epoch"],
             facts["best_epoch"],
-            facts["best_f1"],
+            facts["best_choice"],
             _under(tensors, "best/"),
             facts["history"],
             facts["threads"],

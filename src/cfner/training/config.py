@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cfner.errors import ConfigError, nearest, problems
 
 # how a training is watched and what of the machine it uses: the choice of whoever starts it
-WATCHING = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
+RUNTIME_ONLY = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
 
 
 class TrainingConfig(BaseModel):
@@ -80,7 +80,7 @@ class TrainingConfig(BaseModel):
 
     def what_matters(self) -> dict[str, Any]:
         """The settings that decide what is computed, not how it is watched; JSON-able."""
-        return {key: value for key, value in self.model_dump(mode="json").items() if key not in WATCHING}
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in RUNTIME_ONLY}
 
     @classmethod
     def build(

@@ -16,15 +16,15 @@ from torch.nn.utils import get_total_norm
 from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
 from cfner.methods.registry import Method
-from cfner.model.dropout import set_dropout
-from cfner.model.head import CosineHead
-from cfner.model.inference import outputs
-from cfner.model.lower import LowerOutput, TwoParts
-from cfner.model.network import Network, TaggerOutput
-from cfner.model.suspicion import first_not_finite
+from cfner.network.dropout import set_dropout
+from cfner.network.frozen_layers import CachedLowerLayers, SplitEncoder
+from cfner.network.head import CosineHead
+from cfner.network.inference import outputs
+from cfner.network.network import Network, TaggerOutput
 from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import TermInputs
+from cfner.store.untrusted import first_not_finite
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
@@ -77,10 +77,10 @@ def train(
         warmup=config.warmup,
         first_step=first_step,
     )
-    step = _Step(model, network, prepared.on(network.device), method, config)
+    step = BatchLosses(model, network, prepared.on(network.device), method, config)
     if parts is not None and not step.with_layers:  # layer by layer comparisons need every layer's output
         text = prepared.data.text
-        step.lower = LowerOutput(parts, text, network.device, batch_size=config.eval_batch_size)
+        step.lower = CachedLowerLayers(parts, text, network.device, batch_size=config.eval_batch_size)
     bank = step.prepared.bank
     resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
     state = resumed or TrainingState()
@@ -112,7 +112,7 @@ def train(
 
 
 def _epoch(
-    step: _Step,
+    step: BatchLosses,
     epoch: int,
     name: str,
     loader: Any,
@@ -153,7 +153,7 @@ def _clipped(network: Network, clip: float | None, accelerator: Accelerator) -> 
     return get_total_norm([p.grad for p in trainable(network) if p.grad is not None])
 
 
-class _Step:
+class BatchLosses:
     """From a batch to its losses."""
 
     def __init__(
@@ -166,7 +166,7 @@ class _Step:
         self.config = config
         self.gold = prepared.data.gold
         self.with_layers = prepared.objective.needs("layers")
-        self.lower: LowerOutput | None = None
+        self.lower: CachedLowerLayers | None = None
         self.window_of_ref = (
             torch.from_numpy(prepared.data.text.window_of_refs()) if config.matches == "exact" else None
         )
@@ -214,13 +214,13 @@ class _Step:
             bank.update(seen.refs, out.logits)
 
 
-def _freeze(network: Network, config: TrainingConfig) -> TwoParts | None:
+def _freeze(network: Network, config: TrainingConfig) -> SplitEncoder | None:
     """Decide what of the encoder is trained; with frozen layers, the encoder in its two parts."""
     network.body.requires_grad_(True)  # an earlier step may have been trained with more frozen
     network.train_embeddings(config.train_embeddings)
     if not config.freeze_layers:
         return None
-    parts = TwoParts(network.body, config.freeze_layers)
+    parts = SplitEncoder(network.body, config.freeze_layers)
     parts.freeze()
     return parts
 

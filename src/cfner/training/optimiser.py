@@ -7,7 +7,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from cfner.model.network import Network
+from cfner.network.network import Network
 
 _EPOCHS_BEFORE_DROP = 5  # as published, of ten epochs or of twenty
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence
 from cfner.methods.registry import Method, StepFacts
-from cfner.model.head import make_head
-from cfner.model.network import Network
+from cfner.network.head import make_head
+from cfner.network.network import Network
 from cfner.objective.effects import matching_of
 from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table

@@ -10,12 +10,12 @@ from typing import Any
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.scores import Scores
-from cfner.model.facts import FACTS, SCORES, read_facts, read_if_there
-from cfner.model.store import StoredStep
+from cfner.store.model_folder import StoredStep
+from cfner.store.step_files import FACTS, SCORES, read_facts, read_if_there
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
-from cfner.training.config import WATCHING, TrainingConfig
+from cfner.training.config import RUNTIME_ONLY, TrainingConfig
 from cfner.training.environment import precision_used, versions
 from cfner.training.state import TrainingState
 
@@ -105,7 +105,7 @@ def read_record(stored: StoredStep) -> SavedRecord:
     and it is not for a stranger to say where a training is reported to.
     """
     facts = read_facts(stored)
-    usable = TrainingConfig.model_fields.keys() - WATCHING
+    usable = TrainingConfig.model_fields.keys() - RUNTIME_ONLY
     return SavedRecord(
         StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
         facts["parent"],

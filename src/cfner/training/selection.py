@@ -12,8 +12,8 @@ from typing import Literal
 
 from cfner.corpus.sentence import Span
 from cfner.evaluation.metrics import score
-from cfner.model.inference import predict_spans
-from cfner.model.network import Network
+from cfner.network.inference import predict_spans
+from cfner.network.network import Network
 from cfner.stream.labels import LabelSpace
 from cfner.training.preparation import StepData
 

@@ -14,7 +14,7 @@ class TrainingState:
 
     epoch: int = 0  # epochs done
     best_epoch: int = 0
-    best_f1: float = -math.inf  # by the rule in force: see training.selection
+    best_choice: float = -math.inf  # by the rule in force: see training.selection
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)  # counts that it was trained with: more than one
@@ -23,9 +23,9 @@ class TrainingState:
     @property
     def epochs_without_gain(self) -> int:
         """Epochs since the best was first reached; 0 without dev data."""
-        if self.best_f1 == -math.inf:
+        if self.best_choice == -math.inf:
             return 0
-        reached = [figures.get("dev_choice", -math.inf) >= self.best_f1 for figures in self.history]
+        reached = [figures.get("dev_choice", -math.inf) >= self.best_choice for figures in self.history]
         return self.epoch - (reached.index(True) + 1)
 
     def note(self, epoch: int, figures: dict[str, float]) -> bool:
@@ -34,8 +34,8 @@ class TrainingState:
         self.history.append(figures)
         f1 = figures.get("dev_choice")
         # of equals the later one: it has seen more, and an F1 of 0 throughout must not keep the first
-        better = f1 is None or f1 >= self.best_f1
+        better = f1 is None or f1 >= self.best_choice
         if better:
             self.best_epoch = epoch
-            self.best_f1 = self.best_f1 if f1 is None else f1
+            self.best_choice = self.best_choice if f1 is None else f1
         return better

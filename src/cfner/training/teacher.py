@@ -9,8 +9,8 @@ from torch import Tensor
 
 from cfner.batches.encoding import EncodedText
 from cfner.batches.loader import TokenBatch
-from cfner.model.inference import outputs
-from cfner.model.network import Network
+from cfner.network.inference import outputs
+from cfner.network.network import Network
 from cfner.objective.losses import LayerSums, layer_sums
 from cfner.objective.terms import LabelRoles, TeacherView
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cfner.model.durable import write_whole, writing
+from cfner.files.atomic import write_text_atomic, writing
 
 PICTURES = "pictures"
 _WRITTEN = ".written"  # beside the pictures: their names, so that those of an earlier report can be told
@@ -20,7 +20,7 @@ def write_report(runs: Path) -> list[Path]:
     from cfner.benchmark.report.as_html import html
     from cfner.benchmark.report.as_latex import latex
     from cfner.benchmark.report.as_markdown import markdown
-    from cfner.benchmark.report.compose import document
+    from cfner.benchmark.report.contents import document
     from cfner.benchmark.report.reading import read_runs
 
     made = document(read_runs(runs))
@@ -33,7 +33,7 @@ def write_report(runs: Path) -> list[Path]:
     with writing(runs):
         (runs / PICTURES).mkdir(exist_ok=True)
         for path, content in files.items():
-            write_whole(path, content)
+            write_text_atomic(path, content)
         _drop_earlier(runs / PICTURES, {picture.name for picture in made.pictures})
     return list(files)
 
@@ -45,4 +45,4 @@ def _drop_earlier(pictures: Path, names: set[str]) -> None:
     for picture in pictures.glob("*.svg"):  # never what the list alone names: it could lead elsewhere
         if picture.stem in earlier - names:
             picture.unlink()
-    write_whole(written, "".join(f"{name}\n" for name in sorted(names)))
+    write_text_atomic(written, "".join(f"{name}\n" for name in sorted(names)))

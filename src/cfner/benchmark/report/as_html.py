@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from cfner.benchmark import svg
 from cfner.benchmark.report.document import Block, Cell, Document, Heading, Paragraph, Picture, Table
-from cfner.interop.page import text, whole_page, word
-from cfner.interop.page_style import HOUSE
+from cfner.pages import svg
+from cfner.pages.page import text, whole_page, word
+from cfner.pages.style import HOUSE
 
 STYLE: Final = (
     HOUSE

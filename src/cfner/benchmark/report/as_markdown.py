@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cfner.benchmark.report.document import Block, Cell, Document, Heading, Paragraph, Picture
-from cfner.interop.markdown import escaped, table
+from cfner.files.markdown import escaped, table
 
 
 def markdown(document: Document, folder: str) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cfner.benchmark import svg
-from cfner.benchmark.figures import Heat, heat_picture
 from cfner.benchmark.report.document import Block, Heading, Paragraph, Picture
 from cfner.benchmark.report.grouping import Group, base_of
 from cfner.benchmark.report.plots import Bar, Cloud, Panel, Series, bars, clouds, curves
 from cfner.benchmark.report.reading import Features, Run, Runs, Setting, StepScores
 from cfner.benchmark.report.tsne import tsne
+from cfner.pages import svg
+from cfner.pages.heat_map import Heat, heat_picture
 
 _POINTS = 600  # exact t-SNE looks at every pair
 

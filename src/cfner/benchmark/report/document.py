@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cfner.benchmark.svg import Svg
+from cfner.pages.svg import Svg
 
 
 @dataclass(frozen=True)

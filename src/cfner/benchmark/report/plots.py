@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cfner.benchmark import svg
+from cfner.pages import svg
 
 _LEFT, _TOP, _PLOT_W, _BOTTOM = 46, 62, 300, 40
 _LABEL = 15  # height of a line of names

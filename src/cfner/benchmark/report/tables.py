@@ -17,7 +17,7 @@ from cfner.benchmark.report.grouping import (
     plus_minus,
     shown,
 )
-from cfner.benchmark.report.orientation import beside, dagger_notes, published_pair
+from cfner.benchmark.report.published_tables import beside, dagger_notes, published_pair
 from cfner.benchmark.report.reading import GridCell
 from cfner.evaluation.forgetting import MeanStd
 

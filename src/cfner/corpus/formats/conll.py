@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from cfner.corpus.columns import (
+from cfner.corpus.conll_layout import (
     Layout,
     Line,
     check_columns,
@@ -21,11 +21,11 @@ from cfner.corpus.columns import (
     names_columns,
 )
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
-from cfner.corpus.lines import text_lines
 from cfner.corpus.report import ReadReport
-from cfner.corpus.rows import TaggedRow, sentences_from_rows, trimmed
 from cfner.corpus.sentence import Sentence
+from cfner.corpus.tagged_words import TaggedRow, sentences_from_rows, trimmed
 from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
+from cfner.corpus.text_lines import text_lines
 from cfner.errors import CorpusError
 
 DOCUMENT_MARKER = "-DOCSTART- line, left out"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
-from cfner.corpus.records import TAG_FIELDS, sentences_from_records
+from cfner.corpus.json_records import TAG_FIELDS, sentences_from_records
 from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError, MissingExtraError
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
-from cfner.corpus.lines import first_character, text_lines
-from cfner.corpus.records import sentences_from_records
+from cfner.corpus.json_records import sentences_from_records
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme, TagError, tags_from_spans
-from cfner.corpus.words import character_spans, split_words
+from cfner.corpus.text_lines import first_character, text_lines
+from cfner.corpus.tokenise import character_spans, split_words
 from cfner.errors import CorpusError
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.formats import Format, Reading, ReadOptions, register
-from cfner.corpus.lines import first_character, text_lines
-from cfner.corpus.records import annotated_text, keep_sentence
+from cfner.corpus.json_records import annotated_text, keep_sentence
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.words import CharSpan, split_words
+from cfner.corpus.text_lines import first_character, text_lines
+from cfner.corpus.tokenise import CharSpan, split_words
 from cfner.errors import CorpusError, nearest
 
 UNANNOTATED = "task without an annotation, left out"

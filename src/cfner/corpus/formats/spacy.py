@@ -11,7 +11,7 @@ from cfner.corpus.formats import Format, Reading, ReadOptions, register
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import Scheme
-from cfner.corpus.words import BLANK_MENTION
+from cfner.corpus.tokenise import BLANK_MENTION
 from cfner.errors import CorpusError, MissingExtraError
 
 UNANNOTATED = "document without entity annotation, left out"

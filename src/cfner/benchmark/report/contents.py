@@ -1,0 +1,120 @@
+"""A folder of runs as a document: what is in a report, and in which order."""
+
+from __future__ import annotations
+
+from cfner.benchmark.report.charts import (
+    confusion_pictures,
+    curve_pictures,
+    feature_picture,
+    forgetting_picture,
+    heat_map_picture,
+    other_class_pictures,
+    slice_pictures,
+)
+from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
+from cfner.benchmark.report.grouping import Group, groups_of
+from cfner.benchmark.report.published_tables import orientation
+from cfner.benchmark.report.reading import Runs
+from cfner.benchmark.report.significance import RESAMPLES
+from cfner.benchmark.report.significance_tables import significance
+from cfner.benchmark.report.tables import (
+    ablation_table,
+    combination_table,
+    cost_table,
+    not_run,
+    score_table,
+    setting_table,
+)
+
+
+def document(runs: Runs) -> Document:
+    groups = groups_of(runs)
+    blocks = [*_summary(runs), *_how_to_read()]
+    for group in groups:
+        blocks += _group(group, runs)
+    blocks += other_class_pictures(groups)
+    blocks += slice_pictures(groups)
+    blocks += orientation(groups)
+    blocks += not_run(runs.cells)
+    return Document(f"Benchmark report: {runs.name}" if runs.name else "Benchmark report", tuple(blocks))
+
+
+def _summary(runs: Runs) -> list[Block]:
+    """How much was asked for, and how much of it is there."""
+    counted = {
+        state: sum(cell.state == state for cell in runs.cells) for state in ("finished", "failed", "waiting")
+    }
+    methods = len({cell.method for cell in runs.cells})
+    seeds = len({cell.seed for cell in runs.cells})
+    told = f"{len(runs.cells)} runs were asked for: {_of(methods, 'method')}, {_of(seeds, 'seed')}."
+    if not counted["failed"] + counted["waiting"]:
+        return [Paragraph(f"{told} All of them are finished.")]
+    missing = ", ".join(f"{counted[state]} {word}" for state, word in _STATES if counted[state])
+    return [
+        Paragraph(told),
+        Paragraph(
+            f"The grid is not complete: {counted['finished']} finished, {missing}. "
+            "The last section lists what was not run.",
+            loud=True,
+        ),
+    ]
+
+
+def _how_to_read() -> list[Block]:
+    return [
+        Heading("How to read this"),
+        Paragraph(
+            "F1 is in percent and counts whole mentions: the same words and the same type. Micro: over all "
+            "mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after the "
+            "last step. Forgetting: the best earlier F1 of a type less its last, mean over types; lower is "
+            "better. ± is the standard deviation over seeds. Bold: the best mean of a column."
+        ),
+        Paragraph(
+            "Whether a difference is real is asked by a paired bootstrap: the test sentences are drawn anew "
+            f"{RESAMPLES} times, the same draw for all methods and seeds. Differences are in points of F1, "
+            "means over the steps and over the seeds that two methods share, with the middle 95 % of the "
+            "draws in brackets; p is two-sided and not corrected for the number of comparisons. It tells how "
+            "sure a difference is for these trained models, not how much training varies."
+        ),
+    ]
+
+
+_STATES = (("failed", "failed"), ("waiting", "not run yet"))
+
+
+def _of(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+_TWICE = (
+    "Several runs of the same seed: {}. They differ in what is not recorded here, the code of a method of "
+    "your own or the settings of a grid of an earlier version, so their means are not means over seeds. "
+    "Start an earlier grid again, and run changed code into another folder."
+)
+
+
+def _group(group: Group, runs: Runs) -> list[Block]:
+    heading = Heading(group.setting.title)
+    if not group.by_method:
+        return [heading, Paragraph("No run of this setting is finished.", loud=True)]
+    absent = [m for m in dict.fromkeys(cell.method for cell in group.cells) if m not in group.by_method]
+    missing: list[Block] = []
+    if absent:
+        missing = [Paragraph(f"Without a finished run, so not shown: {', '.join(absent)}.", loud=True)]
+    if group.twice:
+        missing.append(Paragraph(_TWICE.format(", ".join(group.twice)), loud=True))
+    return [
+        heading,
+        *missing,
+        *score_table(group),
+        *significance(group, runs),
+        *ablation_table(group),
+        *combination_table(group),
+        *setting_table(group),
+        *curve_pictures(group),
+        *heat_map_picture(group),
+        *forgetting_picture(group),
+        *confusion_pictures(group),
+        *feature_picture(group, runs),
+        *cost_table(group),
+    ]

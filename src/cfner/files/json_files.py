@@ -1,0 +1,83 @@
+"""JSON files and arrays: written plainly or atomically, read from folders that anybody may have written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfner.errors import ModelError
+from cfner.files.atomic import put_in_place, temp_path, write_text_atomic, writing
+
+_LARGEST_JSON = 64 << 20
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_bytes(as_json(value).encode())
+
+
+def read_json(path: Path) -> Any:
+    remedy = "Restore the step from a copy."
+    refuse_unusual(path)
+    try:
+        if path.stat().st_size > _LARGEST_JSON:
+            raise ModelError(
+                "The file is far too large for what it should hold.", where=str(path), remedy=remedy
+            )
+        text = path.read_text(encoding="utf-8")
+        value = json.loads(text)
+        if "\\u" in text:  # half of a pair is no sign: it could be neither shown nor written again
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"The file cannot be read: {error}.", where=str(path), remedy=remedy) from error
+
+
+def refuse_unusual(path: Path, *, a_folder: bool = False, remedy: str = "Put a copy in its place") -> None:
+    """A link leads out of the model folder, and a pipe has no end: neither is part of a model."""
+    try:
+        mode = path.lstat().st_mode  # one look: another process may make it in this moment
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return  # there is none; whoever needs it says so
+    if not (stat.S_ISDIR(mode) if a_folder else stat.S_ISREG(mode)):
+        raise ModelError(
+            f"This is not a plain {'folder' if a_folder else 'file'}.",
+            where=str(path),
+            remedy=f"{remedy}: a model folder holds no links, pipes or devices.",
+        )
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_json_atomic(path: Path, value: Any) -> None:
+    write_text_atomic(path, as_json(value))
+
+
+def write_json_unflushed(path: Path, value: Any) -> None:
+    """Whole, but not flushed: for what is said every second and may be lost with the machine's power."""
+    partial = temp_path(path)
+    partial.write_text(as_json(value), encoding="utf-8")
+    partial.replace(path)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    partial = temp_path(path)
+    with writing(path):
+        try:
+            with partial.open("wb") as file:
+                np.savez_compressed(file, **arrays)
+            put_in_place(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

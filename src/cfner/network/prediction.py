@@ -1,0 +1,150 @@
+"""Predictions as people want them: entities with their words, characters and scores."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from cfner.batches.encoding import EncodedText, encode
+from cfner.corpus.sentence import Sentence, Span
+from cfner.network.inference import WordScorer, decode, outputs
+from cfner.stream.labels import LabelSpace
+
+_SENTENCES_AT_A_TIME = 512
+_WORDS_AT_A_TIME = 20_000
+
+
+class TaggingModel(Protocol):
+    """What tagging needs: something that scores words, and how it reads and names them.
+
+    ``saving.LoadedModel`` is one (its network runs in torch), ``interop.onnx.OnnxModel`` another.
+    """
+
+    @property
+    def network(self) -> WordScorer: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def labels(self) -> LabelSpace: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def overlap(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A predicted mention: words ``first`` to ``last``, characters ``start`` to ``end`` (ends excluded).
+
+    ``score`` is the probability of its type, averaged over its words: for each word the probabilities of all
+    labels of the type together, so that doubt between ``B-`` and ``I-`` does not look like doubt about the
+    type.
+    """
+
+    type: str
+    text: str
+    score: float
+    first: int
+    last: int
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A sentence and what was found in it."""
+
+    sentence: Sentence
+    entities: tuple[Entity, ...]
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        return tuple(Span(entity.first, entity.last, entity.type) for entity in self.entities)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "text": self.sentence.text if self.sentence.text is not None else " ".join(self.sentence.words),
+            "tokens": list(self.sentence.words),
+            "entities": [asdict(entity) for entity in self.entities],
+        }
+
+
+def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Prediction]:
+    """Tag sentences: as many word predictions as there are words, however long a sentence is.
+
+    A word's label is that of its first subword.
+    """
+    text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    ids, scores = _labels_and_scores(model.network, text, model.labels, batch_size)
+    predictions = []
+    for index, (sentence, spans) in enumerate(zip(sentences, decode(ids, text, model.labels), strict=True)):
+        first = int(text.sentence_bounds[index])
+        starts = _joined_starts(sentence) if spans and sentence.text is None else None
+        entities = tuple(
+            entity_of(sentence, span, float(scores[first + span.start : first + span.end].mean()), starts)
+            for span in spans
+        )
+        predictions.append(Prediction(sentence, entities))
+    return predictions
+
+
+def tag_stream(
+    model: TaggingModel, sentences: Iterable[Sentence], *, batch_size: int = 64
+) -> Iterator[Prediction]:
+    """Tag any number of sentences in order, holding a few hundred at a time."""
+    held: list[Sentence] = []
+    words = 0
+    for sentence in sentences:
+        held.append(sentence)
+        words += len(sentence)
+        if len(held) >= _SENTENCES_AT_A_TIME or words >= _WORDS_AT_A_TIME:
+            yield from tag(model, held, batch_size=batch_size)
+            held, words = [], 0
+    if held:
+        yield from tag(model, held, batch_size=batch_size)
+
+
+def type_mates(labels: LabelSpace) -> Tensor:
+    """[C, C]: 1 where two labels are of the same type."""
+    type_of = [labels.type_of(number) for number in range(len(labels))]
+    return torch.tensor([[float(one == other) for one in type_of] for other in type_of])
+
+
+def best_labels(logits: Tensor, mates: Tensor) -> tuple[Tensor, Tensor]:
+    """(best label [W], probability of its type [W]) from logits [W, C] and ``type_mates``."""
+    probabilities = logits.float().softmax(1)
+    best = probabilities.argmax(1)
+    return best, (probabilities * mates[best]).sum(1).clamp(max=1.0)
+
+
+def _labels_and_scores(
+    network: WordScorer, text: EncodedText, labels: LabelSpace, batch_size: int
+) -> tuple[Tensor, Tensor]:
+    """(label id [N], probability of that label's type [N]) for every word, by TokenRef."""
+    ids = torch.zeros(text.words, dtype=torch.long)
+    scores = torch.zeros(text.words)
+    mates = type_mates(labels)
+    for batch, out in outputs(network, text, batch_size=batch_size):
+        refs = batch.refs.cpu()
+        ids[refs], scores[refs] = best_labels(out.logits.cpu(), mates)
+    return ids, scores
+
+
+def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int] | None = None) -> Entity:
+    """A span of a sentence as an entity. ``starts``: those of its words, where many are asked for in turn."""
+    if sentence.text is not None and sentence.offsets is not None:
+        start, end = sentence.offsets[span.start][0], sentence.offsets[span.end - 1][1]
+        return Entity(span.type, sentence.text[start:end], score, span.start, span.end, start, end)
+    words = " ".join(sentence.words[span.start : span.end])
+    start = (_joined_starts(sentence) if starts is None else starts)[span.start]
+    return Entity(span.type, words, score, span.start, span.end, start, start + len(words))
+
+
+def _joined_starts(sentence: Sentence) -> list[int]:
+    """Where each word begins. Without the original text, characters count in the words joined by blanks."""
+    return [0, *itertools.accumulate(len(word) + 1 for word in sentence.words)]

@@ -1,0 +1,1 @@
+"""What reports, diff and explain share: pages, charts, the heat map."""

@@ -1,0 +1,46 @@
+"""What every page that is written to a file shares: one self-contained file, in which text stays text."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+
+from cfner.corpus.writers import whole_file
+from cfner.files.safe_text import visible
+
+# no script, nothing from elsewhere, only the page's own style sheet, known by its hash
+_POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+
+
+def whole_page(title: str, style: str, parts: Iterable[str]) -> str:
+    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``, without
+    ``style`` attributes: the policy allows none."""
+    policy = _POLICY.format(hash=b64encode(sha256(style.encode()).digest()).decode())
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{text(title)}</title><style>{style}</style></head><body><main>",
+            *parts,
+            "</main></body></html>\n",
+        ]
+    )
+
+
+def text(value: object) -> str:
+    """Text, never markup; control characters and lone surrogates are made visible."""
+    return escape(visible(str(value)), quote=True)
+
+
+def word(value: str) -> str:
+    return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+
+
+def write_page(path: Path, page: str, *, overwrite: bool = False) -> None:
+    with whole_file(path, overwrite) as file:
+        file.write(page.encode())

@@ -1,0 +1,240 @@
+"""``check``: everything worth knowing about data before a model learns from it. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.split_files import SPLITS
+from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.practice.check.commands import Asked, next_command
+from cfner.practice.check.findings import (
+    UNDECIDED,
+    CheckReport,
+    Finding,
+    LearnPlan,
+    SplitFacts,
+    counted,
+    ordered,
+)
+from cfner.practice.check.mentions import balance_findings, rarity_findings, surface_findings
+from cfner.practice.check.names import name_findings
+from cfner.practice.check.sentences import (
+    character_findings,
+    length_findings,
+    reading_findings,
+    repetition_findings,
+)
+from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
+
+if TYPE_CHECKING:
+    from cfner.practice.check.findings import ModelFacts, TimeEstimate
+    from cfner.tagger import ContinualTagger
+
+SAMPLE = 500  # sentences that the model is asked about
+SECONDS = 8.0  # for timing
+
+
+def check(
+    data: str | Path,
+    model: str | Path | None = None,
+    *,
+    types: Sequence[str] | None = None,
+    old_labels: str = "error",
+    sample: int = SAMPLE,
+    seconds: float = SECONDS,
+    reading: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> CheckReport:
+    """Look at data before anything is trained, alone or beside the model that is to learn from it.
+
+    ``model`` is a model folder or any Hugging Face token classifier; ``types`` and ``old_labels`` mean what
+    they mean for ``learn``. ``reading`` are arguments of ``Corpus.read`` (format, tag_column, scheme ...),
+    ``settings`` those of TrainingConfig (method, epochs ...). The model tags at most ``sample`` sentences;
+    at most about ``seconds`` are spent on timing, 0 for none.
+
+    Data that cannot be read raises CorpusError; whatever else is wrong is a finding.
+    """
+    if old_labels not in OLD_LABELS:
+        raise ConfigError(f"There is no old_labels='{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+    asked = Asked(
+        data=str(data),
+        model=None if model is None else str(model),
+        types=None if types is None else tuple(types),
+        old_labels=old_labels,
+        reading={key: value for key, value in (reading or {}).items() if value is not None},
+        settings=dict(settings or {}),
+    )
+    corpus = Corpus.read(data, **asked.reading)
+    if asked.model is None:
+        return _without_model(corpus, asked)
+    from cfner.tagger import ContinualTagger
+
+    tagger = ContinualTagger.open(asked.model, **asked.settings)
+    return _with_model(corpus, asked, tagger, sample=sample, seconds=seconds)
+
+
+def _without_model(corpus: Corpus, asked: Asked) -> CheckReport:
+    plan, refusals = _plan(corpus, (), asked)
+    findings = [*refusals, *_data_findings(corpus, plan)]
+    learn = None if plan is None else _learn_plan(plan, corpus.train, corpus.dev, held_out=False)
+    return _report(corpus, asked, findings, learn)
+
+
+def _with_model(
+    corpus: Corpus, asked: Asked, tagger: ContinualTagger, *, sample: int, seconds: float
+) -> CheckReport:
+    # torch and transformers come with these; data alone is checked without them
+    from cfner.practice.check.model import (
+        encoded,
+        label_findings,
+        look_at_text,
+        method_findings,
+        sampled,
+        text_findings,
+        window_findings,
+    )
+    from cfner.practice.check.time import estimate_time
+    from cfner.practice.learn.new_data import NewData
+
+    model, config = tagger.model, tagger.config
+    plan, findings = _plan(corpus, tagger.types, asked)
+    if plan is None:
+        return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
+    try:
+        fresh = NewData.of(corpus)
+    except CorpusError as error:  # the data was read before, so it is the division that fails
+        findings.append(Finding("error", "refused", error.what, error.where, error.remedy))
+        return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
+    held_out = fresh.dev if not corpus.dev else ()
+    refused = [*label_findings(model, plan.current), *method_findings(tagger.method, model.network.head.kind)]
+    device = tagger.accelerator.device
+    model.network.to(device)
+    text = encoded(model, fresh.train)
+    facts = look_at_text(
+        model, asked.model or "", sampled(fresh.train, sample), plan, batch_size=config.eval_batch_size
+    )
+    findings += [
+        *refused,
+        *text_findings(facts),
+        *_data_findings(corpus, plan, tagger.types, held_out),
+        *window_findings(model, text),
+    ]
+    time: TimeEstimate | None = None
+    if seconds > 0 and not refused:
+        dev_text = encoded(model, fresh.dev)
+        time = estimate_time(model.network, config, text, dev_text, device=device, seconds=seconds)
+    learn = _learn_plan(plan, fresh.train, fresh.dev, held_out=bool(held_out), tagger=tagger)
+    return _report(corpus, asked, findings, None if refused else learn, facts, time)
+
+
+def _plan(corpus: Corpus, known: Sequence[str], asked: Asked) -> tuple[StepPlan | None, list[Finding]]:
+    """What would be learned, with a note on labels of known types; or why nothing would be."""
+    if not corpus.train:
+        remedy = "Name the file that holds the sentences to learn from 'train'."
+        return None, [Finding("error", "no training data", "The data has no train split.", None, remedy)]
+    mentions = corpus.mentions("train") + corpus.mentions("dev")
+    try:
+        plan = plan_step(list(mentions), known, asked.types, asked.old_labels)
+    except ConfigError as error:
+        old = sorted(set(mentions) & set(known))
+        counts = f" Mentions: {', '.join(f'{t} {mentions[t]:,}' for t in old)}." if old else ""
+        kind = UNDECIDED if old and asked.types is None and asked.old_labels == "error" else "refused"
+        return None, [Finding("error", kind, error.what + counts, error.where, error.remedy)]
+    return plan, list(_old_label_findings(plan, known, mentions))
+
+
+def _old_label_findings(
+    plan: StepPlan, known: Sequence[str], mentions: Mapping[str, int]
+) -> Iterator[Finding]:
+    dropped = [type_ for type_ in plan.ignored if type_ in known]
+    if dropped:
+        total = sum(mentions[type_] for type_ in dropped)
+        yield Finding(
+            "note",
+            "old labels",
+            f"{counted(total, 'mention')} of types that the model knows ({', '.join(dropped)}) would be "
+            "treated as not labelled; the old model's own predictions keep these types.",
+        )
+    if plan.new and plan.more:
+        total = sum(mentions[type_] for type_ in plan.more)
+        yield Finding(
+            "note",
+            "old labels",
+            f"{counted(total, 'mention')} of known types ({', '.join(plan.more)}) would be trained on "
+            "together with the new ones. Any mention of them that is not labelled teaches that it is none.",
+            remedy="If they are not labelled everywhere, use --old-labels ignore.",
+        )
+
+
+def _data_findings(
+    corpus: Corpus,
+    plan: StepPlan | None,
+    known: Sequence[str] = (),
+    held_out: Sequence[Sentence] = (),
+) -> list[Finding]:
+    current = plan.current if plan is not None else tuple(sorted(corpus.mentions("train")))
+    return [
+        *name_findings(current, known),
+        *rarity_findings(corpus, current, held_out),
+        *repetition_findings(corpus),
+        *balance_findings(corpus.train),
+        *surface_findings(corpus.train, current),
+        *character_findings([s for split in SPLITS for s in corpus.split_named(split)]),
+        *length_findings(corpus.train),
+        *reading_findings(corpus.report),
+    ]
+
+
+def _learn_plan(
+    plan: StepPlan,
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence],
+    *,
+    held_out: bool,
+    tagger: ContinualTagger | None = None,
+) -> LearnPlan:
+    kept = tuple(t for t in tagger.types if t not in plan.current) if tagger is not None else ()
+    frozen = tagger is not None and tagger.method.freezes_old_rows
+    return LearnPlan(
+        new=plan.new,
+        more=plan.more,
+        ignored=plan.ignored,
+        kept=kept,
+        kept_rows=len(tagger.model.labels.ids_of(kept)) if tagger is not None and frozen else 0,
+        method=None if tagger is None else tagger.method.variant,
+        epochs=None if tagger is None else tagger.config.epochs,
+        train_sentences=len(train),
+        dev_sentences=len(dev),
+        dev_held_out=held_out,
+    )
+
+
+def _report(
+    corpus: Corpus,
+    asked: Asked,
+    findings: Sequence[Finding],
+    plan: LearnPlan | None,
+    model: ModelFacts | None = None,
+    time: TimeEstimate | None = None,
+) -> CheckReport:
+    splits: dict[str, SplitFacts] = {}
+    for split in SPLITS:
+        sentences, mentions = corpus.split_named(split), corpus.mentions(split)
+        counts = {type_: mentions[type_] for type_ in corpus.types}
+        splits[split] = SplitFacts(len(sentences), sum(map(len, sentences)), counts)
+    return CheckReport(
+        data=asked.data,
+        name=corpus.name,
+        reading=corpus.report,
+        types=tuple(corpus.types),
+        splits=splits,
+        findings=ordered(findings),
+        plan=plan,
+        model=model,
+        time=time,
+        next_command=next_command(corpus, asked, plan, undecided=any(f.kind == UNDECIDED for f in findings)),
+    )

@@ -1,0 +1,218 @@
+"""Findings about mentions: too few, in no dev or test sentence, probably not all labelled, of two types."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.split_files import SPLITS
+from cfner.practice.check.findings import Finding, counted, some
+
+FEW: Final = 50  # training mentions; the published experiments drop rarer types
+FEW_TO_SCORE: Final = 20  # test mentions
+_OFTEN: Final = 5  # times a surface form is labelled before its silence elsewhere says anything
+_LETTERS: Final = 3
+_WORDS: Final = 6  # longest surface form that is looked for among unlabelled words
+_SECOND_TYPE: Final = 0.2
+
+Surface = tuple[str, ...]
+
+
+def rarity_findings(
+    corpus: Corpus, current: Sequence[str], held_out: Sequence[Sentence] = ()
+) -> Iterator[Finding]:
+    """Types with few mentions to learn from, and with none or few to choose an epoch or to be scored by.
+
+    ``held_out`` are the training sentences that stand in for a missing dev split.
+    """
+    train, dev, test = (corpus.mentions(split) for split in SPLITS)
+    chooses = Counter(span.type for sentence in held_out for span in sentence.spans) if held_out else dev
+    if few := [type_ for type_ in current if 0 < train[type_] < FEW]:
+        yield Finding(
+            "warning",
+            "few mentions",
+            f"{_have(few)} fewer than {FEW} training mentions: {_with_counts(few, train)}. With so few "
+            "the result depends on which ones they are (published experiments leave such types out).",
+            remedy="Label more of them, in varied sentences, if the scores are not good enough.",
+        )
+    if unseen := sorted((set(dev) | set(test)) - set(train)):
+        yield Finding(
+            "warning",
+            "not in train",
+            f"{_have(unseen)} mentions in dev or test, but none in train, so they cannot be learned: "
+            f"{some(unseen)}.",
+            remedy="Divide the data anew with 'cfner data split', or label some in train.",
+        )
+    learned = [type_ for type_ in current if train[type_]]
+    if (corpus.dev or held_out) and (missing := [type_ for type_ in learned if not chooses[type_]]):
+        place = "the part of train that is held out to choose the epoch" if held_out else "dev"
+        yield Finding(
+            "warning",
+            "not in dev",
+            f"{_have(missing)} no mention in {place}: {some(missing)}. "
+            "The best epoch is chosen without them.",
+            remedy="Give a dev file that has some." if held_out else "Move some sentences from train to dev.",
+        )
+    if corpus.test:
+        yield from _test_findings([type_ for type_ in learned if test[type_] < FEW_TO_SCORE], test)
+
+
+def _test_findings(rare: Sequence[str], test: Counter[str]) -> Iterator[Finding]:
+    if none := [type_ for type_ in rare if not test[type_]]:
+        yield Finding(
+            "warning",
+            "not in test",
+            f"{_have(none)} no mention in test: {some(none)}. Nobody will know how well they were learned.",
+            remedy="Move some sentences with them from train to test.",
+        )
+    if few := [type_ for type_ in rare if test[type_]]:
+        yield Finding(
+            "note",
+            "few test mentions",
+            f"{_have(few)} fewer than {FEW_TO_SCORE} test mentions: {_with_counts(few, test)}. One mention "
+            f"more or less found moves the recall by {100 / FEW_TO_SCORE:.0f} points or more.",
+        )
+
+
+def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    """Data in which everything is labelled: every word, or at least something in every sentence."""
+    words = sum(len(sentence) for sentence in sentences)
+    labelled = sum(span.end - span.start for sentence in sentences for span in sentence.spans)
+    if words and labelled == words:
+        yield Finding(
+            "warning",
+            "no O",
+            f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
+            "(parts of speech, say), and a model would learn to label everything.",
+            remedy="Check with --tag-column that the right column is read.",
+        )
+    elif len(sentences) >= 100 and all(sentence.spans for sentence in sentences):
+        yield Finding(
+            "note",
+            "no plain sentence",
+            "Every training sentence has a mention. On ordinary text, where most have none, expect more "
+            "false alarms than the test scores show.",
+            remedy="Add some sentences in which nothing is to be labelled.",
+        )
+
+
+def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> Iterator[Finding]:
+    """Words labelled here and left O there, and words of two types."""
+    types_of = labelled_surfaces(sentences)
+    wanted = set(current)
+    often = {
+        surface: types.most_common(1)[0][0]
+        for surface, types in types_of.items()
+        if types.total() >= _OFTEN and types.keys() & wanted and sum(map(len, surface)) >= _LETTERS
+    }
+    unlabelled = unlabelled_surfaces(sentences, often)
+    # an ordinary word that is a name now and then is far more often O than labelled
+    suspicious = {
+        surface: count
+        for surface, count in unlabelled.items()
+        if 2 <= count <= types_of[surface].total() and count * 4 >= types_of[surface].total()
+    }
+    if suspicious:
+        yield _unlabelled(suspicious, types_of, often)
+    mixed = {
+        surface: types
+        for surface, types in types_of.items()
+        if len(types) > 1
+        and types.total() >= _OFTEN
+        and types.most_common(2)[1][1] >= max(2, _SECOND_TYPE * types.total())
+        and types.keys() & wanted
+    }
+    if mixed:
+        worst = sorted(mixed, key=lambda surface: -mixed[surface].total())
+        shown = [f"'{' '.join(surface)}' ({_types(mixed[surface])})" for surface in worst]
+        yield Finding(
+            "note",
+            "two types",
+            f"{counted(len(mixed), 'name', 'are')} labelled with more than one type: {some(shown, 3)}. "
+            "That is right where the context decides, and a slip where it does not.",
+        )
+
+
+def labelled_surfaces(sentences: Sequence[Sentence]) -> dict[Surface, Counter[str]]:
+    """How often each sequence of words is a mention, by type."""
+    found: defaultdict[Surface, Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        for span in sentence.spans:
+            found[sentence.words[span.start : span.end]][span.type] += 1
+    return dict(found)
+
+
+def unlabelled_surfaces(sentences: Sequence[Sentence], wanted: Mapping[Surface, str]) -> Counter[Surface]:
+    """How often each wanted sequence of words occurs with none of its words in a mention.
+
+    The longest that fits is counted, once. At each word only the lengths of forms that begin with this word
+    are tried, so the cost grows with the text, not with the forms.
+    """
+    lengths: defaultdict[str, set[int]] = defaultdict(set)
+    for surface in wanted:
+        if len(surface) <= _WORDS:
+            lengths[surface[0]].add(len(surface))
+    longest_first = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+    counts: Counter[Surface] = Counter()
+    for sentence in sentences:
+        for start, end in _gaps(sentence):
+            at = start
+            while at < end:
+                fitting = (
+                    n
+                    for n in longest_first.get(sentence.words[at], ())
+                    if at + n <= end and sentence.words[at : at + n] in wanted
+                )
+                length = next(fitting, 0)
+                if length:
+                    counts[sentence.words[at : at + length]] += 1
+                at += length or 1
+    return counts
+
+
+def _gaps(sentence: Sentence) -> Iterator[tuple[int, int]]:
+    """The stretches of words between mentions."""
+    at = 0
+    for span in sentence.spans:
+        if at < span.start:
+            yield at, span.start
+        at = span.end
+    if at < len(sentence):
+        yield at, len(sentence)
+
+
+def _unlabelled(
+    suspicious: Mapping[Surface, int],
+    types_of: Mapping[Surface, Counter[str]],
+    type_of: Mapping[Surface, str],
+) -> Finding:
+    worst = sorted(suspicious, key=lambda surface: (-suspicious[surface], surface))
+    shown = [
+        f"'{' '.join(surface)}' ({type_of[surface]} {types_of[surface].total()} times, "
+        f"unlabelled {suspicious[surface]} times)"
+        for surface in worst
+    ]
+    places = sum(suspicious.values())
+    mentions = sum(types.total() for types in types_of.values())
+    return Finding(
+        "warning" if places >= 0.02 * mentions else "note",
+        "perhaps unlabelled",
+        f"{counted(len(suspicious), 'name', 'are')} labelled often and left O nearly as often "
+        f"({counted(places, 'place')}): {some(shown, 3)}.",
+        remedy="Look whether these places are mentions that were missed: each one teaches the opposite.",
+    )
+
+
+def _types(types: Counter[str]) -> str:
+    return ", ".join(f"{type_} {count}" for type_, count in types.most_common(3))
+
+
+def _with_counts(types: Sequence[str], counts: Mapping[str, int]) -> str:
+    return some([f"{type_} {counts[type_]}" for type_ in sorted(types, key=lambda t: counts[t])])
+
+
+def _have(types: Sequence[str]) -> str:
+    return "1 type has" if len(types) == 1 else f"{len(types):,} types have"

@@ -1,0 +1,190 @@
+"""Findings about sentences: repeated, leaked, contradictory, very long, with damaged characters.
+
+Each check goes over the sentences once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.split_files import SPLITS
+from cfner.practice.check.findings import Finding, Severity, counted, some
+
+_LONG: Final = 200  # words; sentences of prose are hardly ever longer
+_REPEATED_WORTH_A_NOTE: Final = 0.01
+_REPEATED_A_LOT: Final = 0.1
+_DAMAGED: Final = re.compile("\ufffd|[\ud800-\udfff]")
+# UTF-8 that was read as Latin-1 or Windows-1252: é becomes Ã©, a curly quote becomes â€™
+_MISREAD: Final = re.compile("[ÃÂ][\x80-\xbf€‚„†‡ˆ‰‹‘’“”•–—˜™›]|â€")
+_LATIN: Final = re.compile("[A-Za-z]")
+_LOOKS_LATIN: Final = re.compile(
+    "[\u0370-\u03ff\u0400-\u04ff]"
+)  # Greek and Cyrillic have twins of our letters
+
+
+def reading_findings(report: ReadReport) -> Iterator[Finding]:
+    """What had to be repaired or left out while reading."""
+    if report.tokens_reported:
+        yield Finding(
+            "warning",
+            "tokens left out",
+            f"{report.tokens_reported:,} of {report.tokens_read:,} tokens did not reach any sentence.",
+            remedy="See the repairs below for why.",
+        )
+    for kind, count in sorted(report.repairs.items()):
+        yield Finding(
+            "note",
+            "repaired",
+            f"While reading: {kind} ({counted(count, 'time')}).",
+            where=report.places[kind][0] if report.places.get(kind) else None,
+            remedy="Correct the file if this is not what you meant.",
+        )
+    for what, named in (("formats", report.format), ("tag schemes", report.scheme)):
+        if named and " + " in named:
+            yield Finding("note", "mixed files", f"The files have different {what}: {named}.")
+
+
+def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
+    """Sentences that occur twice, occur twice with different labels, or occur in two splits."""
+    first: dict[str, dict[str, Sentence]] = {split: {} for split in SPLITS}
+    differently: list[tuple[Sentence, Sentence]] = []
+    repeated = 0
+    for split in SPLITS:
+        for sentence in corpus.split_named(split):
+            earlier = first[split].setdefault(sentence.key, sentence)
+            if earlier is sentence:
+                continue
+            repeated += split == "train"
+            if earlier.spans != sentence.spans:
+                differently.append((earlier, sentence))
+    for split, others in (("dev", ("train",)), ("test", ("train", "dev"))):
+        yield from _leaks(corpus, split, others, first, differently)
+    if differently:
+        yield _contradiction(differently)
+    share = repeated / len(corpus.train) if corpus.train else 0.0
+    if share >= _REPEATED_WORTH_A_NOTE:
+        yield Finding(
+            "warning" if share > _REPEATED_A_LOT else "note",
+            "repeated sentences",
+            f"{counted(repeated, 'training sentence', 'repeat')} an earlier one word by word "
+            f"({_percent(share)}), so that some sentences weigh more in training than others.",
+            remedy="Remove the repetitions, unless the text really is that repetitive.",
+        )
+
+
+def _leaks(
+    corpus: Corpus,
+    split: str,
+    others: Sequence[str],
+    first: dict[str, dict[str, Sentence]],
+    differently: list[tuple[Sentence, Sentence]],
+) -> Iterator[Finding]:
+    sentences = corpus.dev if split == "dev" else corpus.test
+    for other in others:
+        shared = [sentence for sentence in sentences if sentence.key in first[other]]
+        if not shared:
+            continue
+        for sentence in shared:
+            twin = first[other][sentence.key]
+            # once per pair of places: repetitions inside the split were compared above
+            if sentence is first[split][sentence.key] and twin.spans != sentence.spans:
+                differently.append((twin, sentence))
+        share = len(shared) / len(sentences)
+        yield Finding(
+            "warning",
+            "leak",
+            f"{split} shares {counted(len(shared), 'sentence')} ({_percent(share)} of it) with {other}: "
+            f"scores on {split} look better than they are.",
+            where=shared[0].source,
+            remedy=f"Remove them from {other}, or divide the data anew with 'cfner data split', "
+            "which keeps equal sentences together.",
+        )
+
+
+def _contradiction(differently: Sequence[tuple[Sentence, Sentence]]) -> Finding:
+    earlier, later = differently[0]
+    only_once = sorted(set(earlier.spans) ^ set(later.spans))
+    shown = [f"'{' '.join(later.words[s.start : s.end])}' as {s.type}" for s in only_once]
+    return Finding(
+        "warning",
+        "labelled differently",
+        f"{counted(len(differently), 'sentence', 'repeat')} an earlier one with other labels. The first has "
+        f"{some(shown, 3)} in one of the two places only.",
+        where=later.source,
+        remedy=f"Compare with {earlier.source}, and decide for one labelling: the model cannot learn both.",
+    )
+
+
+def length_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    longest = max(sentences, key=len, default=None)
+    if longest is None or len(longest) <= _LONG:
+        return
+    count = sum(len(sentence) > _LONG for sentence in sentences)
+    yield Finding(
+        "note",
+        "long sentences",
+        f"{counted(count, 'sentence', 'have')} more than {_LONG} words; the longest has {len(longest):,}. "
+        "Long ones are read in overlapping windows, so nothing is lost, but blank lines may be missing.",
+        where=longest.source,
+        remedy="Check that sentences are separated as they should be.",
+    )
+
+
+@dataclass
+class _Odd:
+    kind: str
+    severity: Severity
+    verb: str
+    what: str
+    remedy: str
+    words: list[str] = field(default_factory=list)
+    where: str | None = None
+
+    def note(self, word: str, sentence: Sentence) -> None:
+        self.where = self.where if self.words else sentence.source
+        self.words.append(word)
+
+
+def character_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    """Words with control characters, with damaged or misread encoding, or with letters of two scripts."""
+    damaged = _Odd(
+        "encoding", "warning", "hold", "characters that were lost in a conversion", "Convert anew."
+    )
+    misread = _Odd("encoding", "warning", "look", "like UTF-8 read as another encoding", "Convert to UTF-8.")
+    invisible = _Odd(
+        "invisible", "note", "hold", "control or invisible characters", "Remove them if unwanted."
+    )
+    mixed = _Odd(
+        "scripts",
+        "note",
+        "hold",
+        "Latin letters beside Greek or Cyrillic ones",
+        "Check for letters that look alike.",
+    )
+    for sentence in sentences:
+        for word in sentence.words:
+            if word.isascii() and word.isprintable():
+                continue
+            if _DAMAGED.search(word):
+                damaged.note(word, sentence)
+            elif not word.isprintable():
+                invisible.note(word, sentence)
+            elif _MISREAD.search(word):
+                misread.note(word, sentence)
+            elif _LOOKS_LATIN.search(word) and _LATIN.search(word):
+                mixed.note(word, sentence)
+    for odd in (damaged, misread, invisible, mixed):
+        if odd.words:
+            examples = some([repr(word) for word in dict.fromkeys(odd.words)], 3)
+            message = f"{counted(len(odd.words), 'word', odd.verb)} {odd.what}: {examples}."
+            yield Finding(odd.severity, odd.kind, message, odd.where, odd.remedy)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"

@@ -1,0 +1,172 @@
+"""A diff of two models as one HTML page that needs nothing else: no script, no font, no picture.
+
+Every word, label and name goes through ``text``, so whatever a text holds is shown as text. The page forbids
+itself to load or run anything (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cfner.corpus.sentence import Sentence
+from cfner.network.prediction import Entity, Prediction
+from cfner.pages.page import text, whole_page, word
+from cfner.practice.diff.diff import Change, ModelDiff, SentenceDiff, blank_before
+from cfner.practice.diff.pairs import KINDS, Kind, Verdict
+from cfner.practice.diff.style import STYLE
+
+_CONTEXT = 14  # words shown on each side of a change
+
+KIND_TITLES: dict[Kind, tuple[str, str]] = {
+    "lost": ("Lost", "the new model no longer finds these mentions"),
+    "gained": ("Gained", "only the new model finds these mentions"),
+    "retyped": ("Retyped", "the same words, another type"),
+    "moved": ("Moved boundary", "the same type, other words"),
+    "moved+retyped": ("Moved and retyped", "other words and another type"),
+}
+VERDICT_WORDS: dict[Verdict, str] = {
+    "right": "became right",
+    "wrong": "became wrong",
+    "still wrong": "still wrong",
+}
+_COLUMNS = (
+    "type",
+    "before",
+    "after",
+    "unchanged",
+    "lost",
+    "gained",
+    "moved",
+    "to another type",
+    "from another",
+)
+
+
+def page(diff: ModelDiff) -> str:
+    """The whole page, in UTF-8 once encoded."""
+    title = f"{diff.old_name} and {diff.new_name}: what changed"
+    parts = [
+        _header(diff),
+        _types(diff),
+        *(_section(diff, kind) for kind in KINDS if diff.counts[kind]),
+    ]
+    return whole_page(title, STYLE, parts)
+
+
+def _header(diff: ModelDiff) -> str:
+    before = diff.unchanged + sum(counts.before - counts.unchanged for counts in diff.per_type.values())
+    judged = ""
+    if diff.judged_types:
+        judged = (
+            f" The text is labelled with {', '.join(f'<b>{word(t)}</b>' for t in diff.judged_types)}: "
+            "changes of these types are called right or wrong."
+        )
+    boxes = "".join(_box(diff, kind) for kind in KINDS)
+    return (
+        f"<header><p class='over'>{word(diff.old_name)} → {word(diff.new_name)}</p>"
+        "<h1>What the new model says differently</h1>"
+        f"<p class='lead'>{diff.sentences:,} sentences, {diff.changed_sentences:,} with a change. Of "
+        f"{before:,} mentions that the old model finds, <b>{diff.unchanged:,}</b> are unchanged.{judged}</p>"
+        f"<div class='figures'>{boxes}</div></header>"
+    )
+
+
+def _box(diff: ModelDiff, kind: Kind) -> str:
+    title, said = KIND_TITLES[kind]
+    note = verdict_line(diff, kind) or said
+    inner = f"<b>{diff.counts[kind]:,}</b><span>{text(title)}</span><small>{text(note)}</small>"
+    if not diff.counts[kind]:
+        return f"<div>{inner}</div>"
+    return f"<a class='{_colour(kind)}' href='#{_anchor(kind)}'>{inner}</a>"
+
+
+def verdict_line(diff: ModelDiff, kind: Kind) -> str:
+    """'3 became right, 1 became wrong'; empty without labels."""
+    counts = diff.verdicts.get(kind, Counter())
+    return ", ".join(f"{counts[v]:,} {said}" for v, said in VERDICT_WORDS.items() if counts[v])
+
+
+def _types(diff: ModelDiff) -> str:
+    rows = []
+    for type_, c in sorted(diff.per_type.items()):
+        figures = (c.before, c.after, c.unchanged, c.lost, c.gained, c.moved, c.away, c.to)
+        cells = "".join(f"<td>{n:,}</td>" if n else "<td class='zero'>0</td>" for n in figures)
+        rows.append(f"<tr><td>{word(type_)}</td>{cells}</tr>")
+    if not rows:
+        return "<section><p class='lead'>Neither model finds a mention in this text.</p></section>"
+    heads = "".join(f"<th>{text(name)}</th>" for name in _COLUMNS)
+    return (
+        "<section><h2>Per type <span>mentions</span></h2><div class='scroll'><table class='types'>"
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
+def _section(diff: ModelDiff, kind: Kind) -> str:
+    title, said = KIND_TITLES[kind]
+    cards = [_card(sentence, change) for sentence, change in diff.of_kind(kind)]
+    missing = diff.counts[kind] - len(cards)
+    left_out = f"<p class='lead'>{missing:,} more are counted, but not shown.</p>" if missing else ""
+    return (
+        f"<section id='{_anchor(kind)}' class='{_colour(kind)}'>"
+        f"<h2>{text(title)} <span>{diff.counts[kind]:,}: {text(said)}</span></h2>"
+        f"<div class='heads'><span>{word(diff.old_name)}</span><span>{word(diff.new_name)}</span></div>"
+        f"{''.join(cards)}{left_out}</section>"
+    )
+
+
+def _anchor(kind: Kind) -> str:
+    return kind.replace("+", "-and-")
+
+
+def _colour(kind: Kind) -> str:
+    return "retyped" if kind == "moved+retyped" else kind
+
+
+def _card(sentence: SentenceDiff, change: Change) -> str:
+    about = []
+    if change.verdict is not None:
+        word = VERDICT_WORDS[change.verdict]
+        about.append(f"<span class='verdict {change.verdict.split()[0]}'>{text(word)}</span>")
+    if change.piece == "split":
+        about.append("<span>cut from a longer mention</span>")
+    if change.piece == "joined":
+        about.append("<span>its words went to a neighbouring mention</span>")
+    if sentence.sentence.source:
+        about.append(f"<span>{text(sentence.sentence.source)}</span>")
+    foot = f"<div class='about'>{''.join(about)}</div>" if about else ""
+    sides = (
+        f"<div>{_side(sentence.old, change.old, change.new)}</div>"
+        f"<div>{_side(sentence.new, change.new, change.old)}</div>"
+    )
+    return f"<article class='sides'>{sides}{foot}</article>"
+
+
+def _side(prediction: Prediction, hit: Entity | None, other: Entity | None) -> str:
+    """The words around a change as one model tags them; a missing mention's words are underlined."""
+    sentence = prediction.sentence
+    places = [entity for entity in (hit, other) if entity is not None]
+    start = max(0, min(entity.first for entity in places) - _CONTEXT)
+    end = min(len(sentence), max(entity.last for entity in places) + _CONTEXT)
+    missing = range(other.first, other.last) if hit is None and other is not None else range(0)
+    shown, at = ["… " if start else ""], start
+    for entity in prediction.entities:
+        if entity.last <= start or entity.first >= end:
+            continue
+        shown.append(_words(sentence, at, entity.first, missing))
+        mark = " class='hit'" if entity is hit else ""
+        inner = _words(sentence, entity.first, entity.last, range(0)).lstrip()
+        told = f"<small>{word(entity.type)} {entity.score:.2f}</small>"
+        shown.append(f"{blank_before(sentence, entity.first)}<mark{mark}>{inner}{told}</mark>")
+        at = entity.last
+    shown.append(_words(sentence, at, end, missing))
+    return "".join(shown).strip() + (" …" if end < len(sentence) else "")
+
+
+def _words(sentence: Sentence, start: int, end: int, missing: range) -> str:
+    """Words, each after its blank if the text has one there."""
+    shown = []
+    for at in range(start, end):
+        written = word(sentence.words[at])
+        shown.append(blank_before(sentence, at))
+        shown.append(f"<span class='gone'>{written}</span>" if at in missing else written)
+    return "".join(shown)

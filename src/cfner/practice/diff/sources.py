@@ -1,0 +1,143 @@
+"""What ``diff`` is given: two models, named in several ways, and a text, labelled or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.formats import format_of
+from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence
+from cfner.corpus.text_lines import text_lines
+from cfner.errors import ConfigError
+from cfner.interop.text_stream import read_sentences, sentence_of_text
+from cfner.store.model_files import LoadedModel
+from cfner.store.model_folder import ModelFolder
+from cfner.store.open import is_model_folder, open_model
+from cfner.store.step_files import read_facts
+
+_STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>\d+)")
+_TAG: Final = re.compile(r"O|[BIESLUM]-\S+")
+_LINES_LOOKED_AT: Final = 200
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A model folder or checkpoint, and one of its steps (None: the current one)."""
+
+    source: str
+    step: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source if self.step is None else f"{self.source}@{self.step}"
+
+    @classmethod
+    def parse(cls, text: str, step: int | None = None) -> ModelRef:
+        """``M``, or ``M@3`` for step 3 of M; ``step`` says the same as the part after the @."""
+        match = None if Path(text).exists() else _STEP.fullmatch(text)
+        if match is None:
+            return cls(text, step)
+        if step is not None:
+            raise ConfigError(
+                f"'{text}' names step {match['step']}, and an option names step {step}.",
+                remedy="Name the step once.",
+            )
+        return cls(match["source"], int(match["step"]))
+
+    def open(self) -> LoadedModel:
+        return open_model(self.source, self.step)
+
+
+def two_models(
+    names: Sequence[str], step: int | None = None, step2: int | None = None
+) -> tuple[ModelRef, ModelRef]:
+    """The two models to compare. One name stands for both: two of its steps, by default the last two."""
+    if len(names) == 2:
+        return ModelRef.parse(names[0], step), ModelRef.parse(names[1], step2)
+    if len(names) != 1:
+        raise ConfigError(
+            f"{len(names)} models were given, where two are compared.",
+            remedy="Give two models and a text, or one model folder with --step and --step2.",
+        )
+    first = ModelRef.parse(names[0], step)
+    if not is_model_folder(first.source):
+        raise ConfigError(
+            f"Only one model was given, and '{first.source}' has no steps to compare.",
+            remedy="Give two models and a text: cfner diff M M2 TEXT.",
+        )
+    later = int(ModelFolder(first.source).step().name) if step2 is None else step2
+    earlier = _step_before(first.source, later) if first.step is None else first.step
+    return ModelRef(first.source, earlier), ModelRef(first.source, later)
+
+
+def _step_before(source: str, step: int) -> int:
+    """The step that this one came from: after a rollback that is not the one with the number before."""
+    folder = ModelFolder(source)
+    parent = read_facts(folder.step(step))["parent"]
+    earlier = [int(name) for name in folder.names() if folder.step(name).hash == parent]
+    if not earlier:
+        raise ConfigError(
+            f"There is no step before step {step}.", where=source, remedy="Name two steps: --step, --step2."
+        )
+    return earlier[-1]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Sentences to compare on, and the types that they are labelled with (none for plain text)."""
+
+    name: str
+    sentences: Iterable[Sentence]
+    judged: tuple[str, ...]
+
+
+def literal_texts(texts: Sequence[str]) -> Source:
+    return Source(
+        "text", [sentence_of_text(text, f"text {number}") for number, text in enumerate(texts, start=1)], ()
+    )
+
+
+def text_source(
+    path: str,
+    *,
+    format: str | None = None,
+    tag_column: str | None = None,
+    plain: bool = False,
+) -> Source:
+    """A labelled file or folder in any format (its test split, if it has one), or a text file.
+
+    A ``.txt`` file is labelled if it looks like columns of words and tags; ``plain`` says that it is not.
+    Plain text is read line by line, one text each.
+    """
+    if plain or (format is None and _is_plain_text(Path(path))):
+        return Source(path, plain_texts(Path(path)), ())
+    corpus = Corpus.read(path, format=format, tag_column=tag_column)
+    sentences = corpus.test or corpus.dev or corpus.train
+    types = sorted({type_ for sentence in sentences for type_ in sentence.types})
+    return Source(path, sentences, tuple(types))
+
+
+def plain_texts(path: Path) -> Iterator[Sentence]:
+    """One text per line, as a stream; empty lines are passed over."""
+    return (sentence for sentence in read_sentences(path, "text") if len(sentence))
+
+
+def _is_plain_text(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if path.suffix.lower() != ".txt":
+        return format_of(path) is None
+    shown = []
+    for _, line in text_lines(path, ReadReport()):
+        if line.strip():
+            shown.append(re.split(r"[ \t]+", line.strip()))
+        if len(shown) >= _LINES_LOOKED_AT:
+            break
+    # a line of columns is a word with its tag; prose may end in a capital O, but not line after line
+    tagged = sum(len(cells) > 1 and _TAG.fullmatch(cells[-1]) is not None for cells in shown)
+    return tagged * 2 <= len(shown)

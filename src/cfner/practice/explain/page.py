@@ -1,0 +1,272 @@
+"""An explanation as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
+
+Every word and label goes through ``text``, so whatever a corpus holds is shown as text. The page forbids
+itself to load or run anything (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+from cfner.pages.page import text, whole_page, word
+from cfner.practice.explain.explanation import (
+    Distribution,
+    EpochSelection,
+    Explanation,
+    Match,
+    SliceSummary,
+    TokenExplanation,
+)
+from cfner.practice.explain.style import STYLE
+
+_CONTEXT = 9  # words shown on each side of a matched token
+
+
+_LEGEND = (
+    ("e", "Effect_E: a new entity, read together with its matches"),
+    ("o", "Effect_O: an old entity the teacher is sure of, read together with its matches"),
+    ("wait", "defined-other, below the threshold: plain distillation for now"),
+    ("ce", "a labelled token, read alone"),
+    ("plain", "the rest"),
+)
+
+
+def page(explanation: Explanation) -> str:
+    """The whole page, in UTF-8 once encoded."""
+    e = explanation
+    title = f"Step {e.step}, epoch {e.epoch}: what taught each token"
+    parts = [
+        _header(e),
+        _sentence(e),
+        _slice(e.slice, e.now),
+        _anchors(e),
+        _others(e),
+        _objective(e),
+    ]
+    return whole_page(title, STYLE, parts)
+
+
+def _header(e: Explanation) -> str:
+    best = f" The student is the saved model (epoch {e.best_epoch})." if e.best_epoch else ""
+    delta = f", threshold δ = {e.threshold:.2f}" if e.threshold is not None else ""
+    return (
+        f"<header><p class='over'>{text(e.method)} · step {e.step} · epoch {e.epoch} of {e.epochs}{delta}"
+        "</p>"
+        "<h1>What taught each token</h1>"
+        f"<p class='lead'>This step's data is labelled with {_types(e.new_types)} only. "
+        f"{_types(e.old_types)} came before: here their mentions are labelled O, and only the teacher, "
+        f"the model of step {e.step - 1}, still knows them.{best}</p></header>"
+    )
+
+
+def _types(types: tuple[str, ...]) -> str:
+    return ", ".join(f"<b>{word(type_)}</b>" for type_ in types)
+
+
+def _kind(token: TokenExplanation) -> str:
+    """The colour of a token."""
+    if token.selected:
+        return "o" if token.pool == "defined-other" else "e"
+    if token.waits:
+        return "wait"
+    return "ce" if token.pool == "entity" else "plain"
+
+
+def _sentence(e: Explanation) -> str:
+    chips = []
+    for token in e.tokens:
+        told = "" if token.label == "O" else f"<small>{word(token.label)}</small>"
+        if token.label == "O" and token.teacher_label != "O":
+            told = f"<small>{word(token.teacher_label)}?</small>"
+        target = f"t{token.position}" if token.matches else f"r{token.position}"
+        hint = text(token.path)
+        chips.append(
+            f"<a class='tok {_kind(token)}' href='#{target}' title='{hint}'>{word(token.word)}{told}</a>"
+        )
+    shown = {_kind(token) for token in e.tokens}
+    legend = "".join(
+        f"<li><i class='dot {kind}'></i>{text(said)}</li>" for kind, said in _LEGEND if kind in shown
+    )
+    source = f" · {text(e.source)}" if e.source else ""
+    return (
+        f"<section><h2>The sentence <span>number {e.sentence} of the slice{source}</span></h2>"
+        f"<p class='sentence'>{' '.join(chips)}</p><ul class='legend'>{legend}</ul></section>"
+    )
+
+
+def _slice(s: SliceSummary, now: EpochSelection | None) -> str:
+    boxes = [
+        _figure(s.entity_tokens, "new-entity tokens", "the E pool, labelled in this step"),
+        _figure(s.other_tokens, "tokens labelled O", f"of {s.tokens:,} in {s.sentences:,} sentences"),
+    ]
+    if s.hidden_old is not None:
+        found = f"the teacher gives {_share(s.hidden_old_found, s.hidden_old)} their true type"
+        boxes.append(_figure(s.hidden_old, "of them are old entities", found))
+    right = f"{_share(s.defined_other_right, s.defined_other)} with their true label"
+    boxes.append(
+        _figure(s.defined_other, "defined-other", right if s.defined_other_right is not None else "")
+    )
+    if now is not None:
+        right = f"{_share(now.right, now.selected)} with their true label" if now.right is not None else ""
+        boxes.append(_figure(now.selected, "selected in this epoch", right))
+    return (
+        f"<section><h2>The slice in numbers</h2><div class='figures'>{''.join(boxes)}</div>"
+        f"{_curriculum(s, now)}</section>"
+    )
+
+
+def _figure(value: int, what: str, note: str) -> str:
+    return f"<div><b>{value:,}</b><span>{text(what)}</span><small>{text(note)}</small></div>"
+
+
+def _share(part: int | None, whole: int) -> str:
+    if part is None or not whole:
+        return "none"
+    return f"{part:,} ({100 * part / whole:.0f} %)"
+
+
+def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
+    """One bar per epoch: how many defined-other tokens are selected, and how many of them are right."""
+    if not s.epochs or now is None or not s.defined_other:
+        return ""
+    bars = []
+    for epoch in s.epochs:
+        height, right = (100 * n / s.defined_other for n in (epoch.selected, epoch.right or 0))
+        here = " here" if epoch.epoch == now.epoch else ""
+        bars.append(
+            f"<li class='epoch{here}'><span class='count'>{epoch.selected:,}</span>"
+            f"<span class='column'><i class='all h{round(height)}'></i>"
+            f"<i class='right h{round(right)}'></i></span>"
+            f"<span>{epoch.epoch}</span><small>δ {epoch.threshold:.2f}</small></li>"
+        )
+    known = (
+        "; the solid part has the teacher's label right" if s.epochs[0].right is not None else ""
+    )  # outside a stream nobody knows
+    return (
+        f"<figure><ol class='epochs'>{''.join(bars)}</ol>"
+        f"<figcaption>Defined-other tokens selected in each epoch{known}. "
+        f"The frame is all {s.defined_other:,} of them.</figcaption></figure>"
+    )
+
+
+def _anchors(e: Explanation) -> str:
+    if not e.k:
+        return (
+            "<section><h2>Anchors</h2><p class='lead'>This method has no causal effects: "
+            "no token has matched tokens.</p></section>"
+        )
+    if not e.anchors:
+        return (
+            "<section><h2>Anchors</h2><p class='lead'>No token of this sentence is in a pool: none is a new "
+            "entity, and the teacher takes none for an old one.</p></section>"
+        )
+    cards = "".join(_card(token) for token in e.anchors)
+    return (
+        "<section><h2>Anchors and their matched tokens</h2><p class='lead'>Matched tokens are the nearest of "
+        "the same pool in the teacher's feature space (distance = 1 − cosine). The loss reads the weighted "
+        f"average; only the anchor is trained through it.</p>{cards}</section>"
+    )
+
+
+def _card(token: TokenExplanation) -> str:
+    truth = f" · in truth <b>{word(token.truth)}</b>" if token.truth not in (None, token.label) else ""
+    when = ""
+    if token.waits:
+        when = f" · joins in epoch {token.joins}" if token.joins else " · never sure enough to join"
+    third = (
+        _bars("what the loss read", token.averaged, "mix")
+        if token.averaged is not None
+        else "<div class='dist none'><h4>what the loss read</h4><p>the student alone</p></div>"
+    )
+    rows = "".join(_match(match) for match in token.matches)
+    return (
+        f"<article id='t{token.position}' class='card {_kind(token)}'><h3>{word(token.word)}"
+        f"<span class='badge'>{text(token.path)}</span></h3>"
+        f"<p class='said'>labelled <b>{word(token.label)}</b>{truth} · teacher says "
+        f"<b>{word(token.teacher_label)}</b> at {token.confidence:.2f}{when} · loss: {_losses(token)}</p>"
+        f"<div class='dists'>{_bars('teacher', token.teacher, 'old')}"
+        f"{_bars('student alone', token.student, 'own')}{third}</div>"
+        f"<table><thead><tr><th>distance</th><th>weight</th><th>matched token, in its sentence</th>"
+        f"<th>labelled</th><th>student</th></tr></thead><tbody>"
+        f"<tr class='anchor'><td>0</td><td>{token.anchor_weight:.2f}</td><td>the anchor itself</td>"
+        f"<td class='label'>{word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
+        f"{rows}</tbody></table></article>"
+    )
+
+
+def _match(match: Match) -> str:
+    start, end = max(0, match.position - _CONTEXT), match.position + _CONTEXT + 1
+    before = " ".join(map(word, match.words[start : match.position]))
+    after = " ".join(map(word, match.words[match.position + 1 : end]))
+    left, right = "… " if start else "", " …" if end < len(match.words) else ""
+    truth = f"<small>in truth {word(match.truth)}</small>" if match.truth not in (None, match.label) else ""
+    width = 100 * min(match.distance, 1.0)
+    return (
+        f"<tr><td><span class='far'><i class='w{round(width)}'></i></span>{match.distance:.3f}</td>"
+        f"<td>{match.weight:.2f}</td>"
+        f"<td class='context'>{left}{before} <mark>{word(match.word)}</mark> {after}{right}"
+        f"<small>sentence {match.sentence}</small></td>"
+        f"<td class='label'>{word(match.label)}{truth}</td>"
+        f"<td class='label'>{_best(match.student)}</td></tr>"
+    )
+
+
+def _best(distribution: Distribution) -> str:
+    best = distribution.top[0]
+    return f"{word(best.label)} <span class='num'>{best.p:.2f}</span>"
+
+
+def _bars(title: str, distribution: Distribution, kind: str) -> str:
+    rows = "".join(_bar(share.label, share.p) for share in distribution.top)
+    rest = _bar("all others", distribution.rest, "rest") if distribution.rest >= 0.0005 else ""
+    return f"<div class='dist {kind}'><h4>{text(title)}</h4>{rows}{rest}</div>"
+
+
+def _bar(label: str, p: float, kind: str = "") -> str:
+    return (
+        f"<div class='bar {kind}'><span>{word(label)}</span>"
+        f"<span class='track'><i class='w{round(100 * min(p, 1.0))}'></i></span>"
+        f"<span class='num'>{p:.2f}</span></div>"
+    )
+
+
+def _others(e: Explanation) -> str:
+    rows = []
+    for token in e.tokens:
+        if token.matches:
+            continue
+        trained = "" if token.trained_on == token.label else f"<small>taught {word(token.trained_on)}</small>"
+        hidden = token.truth not in (None, token.label)
+        truth = f"<small>in truth {word(token.truth)}</small>" if hidden and token.truth else ""
+        rows.append(
+            f"<tr id='r{token.position}'><td><b>{word(token.word)}</b></td>"
+            f"<td>{word(token.label)}{truth}{trained}</td><td>{_best(token.teacher)}</td>"
+            f"<td>{_best(token.student)}</td><td>{_losses(token)}</td></tr>"
+        )
+    if not rows:
+        return ""
+    return (
+        "<section><h2>The other tokens</h2><table><thead><tr><th>token</th><th>labelled</th><th>teacher</th>"
+        "<th>student</th><th>losses (of this token alone)</th></tr></thead><tbody>"
+        f"{''.join(rows)}</tbody></table></section>"
+    )
+
+
+def _losses(token: TokenExplanation) -> str:
+    """Each loss with its value for this token alone."""
+    shown = []
+    for loss in token.losses:
+        figure = "" if loss.value is None else f" <span class='num'>{loss.value:.3f}</span>"
+        shown.append(f"{text(loss.shown)}{figure}")
+    return ", ".join(shown) or "none"
+
+
+def _objective(e: Explanation) -> str:
+    rows = "".join(
+        f"<tr><td><b>{text(term.name)}</b></td><td>{text(term.role.replace('_', ' '))}</td>"
+        f"<td class='num'>{term.weight:.2f}</td>"
+        f"<td>{'averaged with its matches' if term.matched else 'of the token alone'}</td></tr>"
+        for term in e.terms
+    )
+    return (
+        "<section><h2>What the step minimised</h2><table><thead><tr><th>term</th><th>role</th><th>weight</th>"
+        f"<th>predictions it reads</th></tr></thead><tbody>{rows}</tbody></table></section>"
+    )

@@ -1,0 +1,119 @@
+"""The set-up of an explanation: a step as its training saw it, and the student that came out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cfner.errors import ConfigError, ModelError, StreamError
+from cfner.objective.effects import MatchedPredictions
+from cfner.objective.terms import Role, Term
+from cfner.stream.labels import LabelSpace
+from cfner.stream.stream import Step
+from cfner.tagger import ContinualTagger
+from cfner.training.preparation import PreparedStep, StepData, encode_slice, prepare_later
+from cfner.training.teacher import TeacherScores
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """What everything that is shown is read from."""
+
+    prepared: PreparedStep
+    scores: TeacherScores
+    student: ContinualTagger
+    truth: Tensor | None  # [N] label ids with the labels of earlier types too
+    epoch: int
+    top: int  # labels shown of a distribution
+
+    @property
+    def data(self) -> StepData:
+        return self.prepared.data
+
+    @property
+    def labels(self) -> LabelSpace:
+        return self.student.model.labels
+
+    @property
+    def epochs(self) -> int:
+        return self.student.config.epochs
+
+    @property
+    def teacher_ids(self) -> Tensor:
+        """[N] the label that the teacher predicts."""
+        return self.prepared.roles.kept[self.scores.logits.argmax(1)]
+
+    def name(self, label: Tensor | int) -> str:
+        return self.labels.labels[int(label)]
+
+    def effect(self, role: Role) -> MatchedPredictions | None:
+        found = (effect_of(term) for term in self.prepared.objective.role(role))
+        return next((effect for effect in found if effect is not None), None)
+
+
+def effect_of(term: Term) -> MatchedPredictions | None:
+    """The causal effect that a term reads its predictions through, if any."""
+    predictions = getattr(term, "predictions", None)
+    return predictions if isinstance(predictions, MatchedPredictions) and predictions.k else None
+
+
+def replay_step(
+    teacher: ContinualTagger, student: ContinualTagger, step: Step, epoch: int | None, top: int
+) -> ReplayedStep:
+    """Prepare the step once more, as training did: teacher scores, pools, matches."""
+    if student.method.from_scratch or not teacher.types:
+        raise ConfigError(
+            f"'{step.name}' of the method '{student.method.name}' has no teacher, so nothing can be matched.",
+            remedy="Explain a later step, of a method that goes on from the step before.",
+        )
+    labels = student.model.labels
+    if teacher.model.labels.grown(step.types) != labels:
+        raise ModelError(
+            f"The student knows {', '.join(labels.types)}; these are not the teacher's types with those of "
+            f"'{step.name}' ({', '.join(step.types)}).",
+            remedy="Give the models from before and after this very step.",
+        )
+    at = _checked_epoch(student, epoch)
+    if top < 1:
+        raise ConfigError(f"top is {top}.", remedy="Show at least one label.")
+    data = encode_slice(
+        step.train,
+        labels,
+        student.model.tokenizer,
+        max_length=student.model.max_length,
+        overlap=student.model.overlap,
+    )
+    # a copy, because preparing a step grows the head of the network that it is given
+    network = teacher.model.network.frozen_copy()
+    prepared = prepare_later(network, data, labels, step.types, student.method, student.config)
+    prepared = prepared.on(student.model.network.device)
+    if prepared.teacher is None:
+        raise ModelError(f"'{step.name}' was prepared without a teacher.")
+    return ReplayedStep(prepared, prepared.teacher, student, _truth(step, labels, prepared), at, top)
+
+
+def best_epoch(student: ContinualTagger) -> int | None:
+    """The epoch whose weights the student has, where it is recorded."""
+    return student.record.facts.get("best_epoch") if student.record else None
+
+
+def _checked_epoch(student: ContinualTagger, epoch: int | None) -> int:
+    epochs = student.config.epochs
+    chosen = epoch if epoch is not None else best_epoch(student) or epochs
+    if not 1 <= chosen <= epochs:
+        raise ConfigError(
+            f"There is no epoch {chosen}.", remedy=f"The step was trained for epochs 1 to {epochs}."
+        )
+    return chosen
+
+
+def _truth(step: Step, labels: LabelSpace, prepared: PreparedStep) -> Tensor | None:
+    """[N] true labels; a step that was not cut from a stream has none to compare with."""
+    try:
+        sentences = step.hidden_train
+    except StreamError:
+        return None
+    ids = [label for sentence in sentences for label in labels.encode(sentence)]
+    return torch.tensor(ids, dtype=torch.long, device=prepared.data.gold.device)

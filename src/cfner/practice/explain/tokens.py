@@ -1,0 +1,215 @@
+"""One sentence, token by token: what its losses read, and from whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cfner.network.head import CosineHead
+from cfner.network.inference import outputs
+from cfner.objective.matching import ScoreBank
+from cfner.objective.terms import OwnPredictions, Predictions, Role, TeacherView, Term, TermInputs
+from cfner.practice.explain.explanation import Distribution, Match, Pool, Share, TokenExplanation, TokenLoss
+from cfner.practice.explain.replay import ReplayedStep, effect_of
+
+_EFFECTS: dict[Role, str] = {"learn_new": "Effect_E", "keep_old": "Effect_O"}
+_WITHOUT_EFFECT = {"effect_e": "cross-entropy", "effect_o": "distillation", "cross_entropy": "cross-entropy"}
+_ROLE_OF_POOL: dict[Pool, Role] = {"entity": "learn_new", "defined-other": "keep_old"}
+
+
+@torch.no_grad()
+def explain_tokens(scene: ReplayedStep, sentence: int) -> tuple[TokenExplanation, ...]:
+    """Every word of a sentence of the slice."""
+    first, end = scene.data.text.sentence_bounds[sentence : sentence + 2].tolist()
+    inputs = _sentence_inputs(scene, range(first, end))
+    rows = inputs.refs.argsort().tolist()
+    words = scene.data.sentences[sentence].words
+    return tuple(
+        _token(scene, _single(inputs, row), first + position, position, word)
+        for position, (row, word) in enumerate(zip(rows, words, strict=True))
+    )
+
+
+def _sentence_inputs(scene: ReplayedStep, refs: range) -> TermInputs:
+    """The sentence as a batch of its own, with the saved student's scores of all that it is matched with."""
+    prepared, text, network = scene.prepared, scene.data.text, scene.student.model.network
+    owner = text.window_of_refs()
+    if prepared.bank is not None:
+        windows = np.unique(owner[_matched_refs(prepared.bank, refs)])
+        size = scene.student.config.eval_batch_size
+        for seen, out in outputs(network, text, batch_size=size, windows=windows):
+            prepared.bank.update(seen.refs, out.logits)
+    here = np.unique(owner[list(refs)])
+    ((batch, out),) = outputs(network, text, batch_size=len(here), windows=here)
+    teacher = scene.scores.view(batch)
+    head = network.head
+    return TermInputs(
+        logits=out.logits,
+        features=out.features,
+        gold=scene.student.method.relabel(scene.data.gold[batch.refs], teacher, prepared.roles),
+        refs=batch.refs,
+        roles=prepared.roles,
+        epoch=scene.epoch,
+        teacher=teacher,
+        bank=prepared.bank,
+        cosines=out.logits / head.sigma if isinstance(head, CosineHead) else None,
+        sigma=head.sigma if isinstance(head, CosineHead) else None,
+    )
+
+
+def _matched_refs(bank: ScoreBank, refs: range) -> list[int]:
+    rows = bank.table.row_of_ref[list(refs)]
+    matched = bank.table.neighbours[rows[rows >= 0]]
+    return sorted(set(bank.table.refs[matched[matched >= 0]].tolist()))
+
+
+def _single(inputs: TermInputs, row: int) -> TermInputs:
+    """One token of a batch as a batch of one."""
+    one = slice(row, row + 1)
+    teacher = inputs.teacher
+    if teacher is not None:
+        features = None if teacher.features is None else teacher.features[one]
+        teacher = TeacherView(
+            teacher.logits[one], teacher.defined_other[one], teacher.confidence[one], features
+        )
+    return replace(
+        inputs,
+        logits=inputs.logits[one],
+        features=inputs.features[one],
+        gold=inputs.gold[one],
+        refs=inputs.refs[one],
+        cosines=None if inputs.cosines is None else inputs.cosines[one],
+        teacher=teacher,
+    )
+
+
+def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word: str) -> TokenExplanation:
+    terms = [term for term in scene.prepared.objective.terms if _reads(term, token)]
+    acting = [term for term in terms if _acts(term, token)]
+    reader = next(iter(acting), None) or next((t for t in terms if hasattr(t, "predictions")), None)
+    temperature: float = getattr(reader, "t_student", 1.0)
+    teacher_logits = scene.scores.logits[ref] / getattr(reader, "t_teacher", 1.0)
+    pool = _pool(scene, ref)
+    matches = _matches(scene, ref, pool, temperature)
+    return TokenExplanation(
+        position=position,
+        word=word,
+        label=scene.name(scene.data.gold[ref]),
+        trained_on=scene.name(token.gold[0]),
+        truth=None if scene.truth is None else scene.name(scene.truth[ref]),
+        teacher=_distribution(scene, teacher_logits.softmax(0), scene.prepared.roles.kept),
+        teacher_label=scene.name(scene.teacher_ids[ref]),
+        confidence=float(scene.scores.confidence[ref]),
+        student=_distribution(scene, _read(OwnPredictions(), token, temperature)),
+        averaged=_distribution(scene, _read(_predictions(acting[0]), token, temperature)) if acting else None,
+        temperature=temperature,
+        pool=pool,
+        selected=bool(acting),
+        joins=_first_epoch(scene, token) if pool == "defined-other" else None,
+        losses=tuple(_loss(term, token) for term in terms),
+        anchor_weight=_anchor_weight(scene, ref) if matches else 1.0,
+        matches=matches,
+    )
+
+
+def _reads(term: Term, token: TermInputs) -> bool:
+    """Whether a term uses a token: then, and only then, a NaN in the student's answer reaches its value."""
+    if "layers" in term.needs:
+        return True  # a loss of whole sentences
+    nan = float("nan")
+    cosines = None if token.cosines is None else torch.full_like(token.cosines, nan)
+    spoilt = replace(
+        token,
+        logits=torch.full_like(token.logits, nan),
+        features=torch.full_like(token.features, nan),
+        cosines=cosines,
+    )
+    return bool(term(spoilt).isnan())
+
+
+def _acts(term: Term, token: TermInputs) -> bool:
+    """Whether the token reads neighbour-averaged predictions in this term, in this epoch."""
+    effect = effect_of(term)
+    return effect is not None and bool(effect.selected(token)[0])
+
+
+def _loss(term: Term, token: TermInputs) -> TokenLoss:
+    matched = _acts(term, token)
+    plain = _WITHOUT_EFFECT.get(term.name, term.name.replace("_", " "))
+    return TokenLoss(
+        term=term.name,
+        shown=_EFFECTS[term.role] if matched else plain,
+        role=term.role,
+        weight=term.weight,
+        matched=matched,
+        value=None if "layers" in term.needs else float(term(token)),
+    )
+
+
+def _pool(scene: ReplayedStep, ref: int) -> Pool | None:
+    if bool(scene.scores.defined_other[ref]):
+        return "defined-other"
+    return "entity" if bool(scene.prepared.roles.is_new[scene.data.gold[ref]]) else None
+
+
+def _first_epoch(scene: ReplayedStep, token: TermInputs) -> int | None:
+    effect = scene.effect("keep_old")
+    if effect is None:
+        return None
+    epochs = range(1, scene.epochs + 1)
+    return next((epoch for epoch in epochs if bool(effect.selected(replace(token, epoch=epoch))[0])), None)
+
+
+def _anchor_weight(scene: ReplayedStep, ref: int) -> float:
+    bank = scene.prepared.bank
+    return 1.0 if bank is None else float(bank.table.anchor_weights[bank.table.row_of_ref[ref]])
+
+
+def _matches(scene: ReplayedStep, ref: int, pool: Pool | None, temperature: float) -> tuple[Match, ...]:
+    """The tokens that this one is matched with, nearest first; none if its pool has no effect."""
+    bank, text = scene.prepared.bank, scene.data.text
+    if bank is None or pool is None or scene.effect(_ROLE_OF_POOL[pool]) is None:
+        return ()
+    table, found = bank.table, []
+    row = int(table.row_of_ref[ref])
+    for column, neighbour in enumerate(table.neighbours[row].tolist()):
+        if neighbour < 0:
+            continue
+        other = int(table.refs[neighbour])
+        sentence, position = text.locate(other)
+        found.append(
+            Match(
+                sentence=sentence,
+                position=position,
+                words=scene.data.sentences[sentence].words,
+                label=scene.name(scene.data.gold[other]),
+                truth=None if scene.truth is None else scene.name(scene.truth[other]),
+                teacher_label=scene.name(scene.teacher_ids[other]),
+                distance=max(0.0, 1.0 - float(table.cosines[row, column])),
+                weight=float(table.match_weights[row, column]),
+                student=_distribution(scene, (bank.logits[neighbour] / temperature).softmax(0)),
+            )
+        )
+    return tuple(found)
+
+
+def _predictions(term: Term) -> Predictions:
+    predictions: Predictions = getattr(term, "predictions")  # noqa: B009 - not every term has them
+    return predictions
+
+
+def _read(predictions: Predictions, token: TermInputs, temperature: float) -> Tensor:
+    """[C] the distribution that a term reads of this token."""
+    everything = torch.ones(1, dtype=torch.bool, device=token.logits.device)
+    return predictions.log_probs(token, everything, temperature)[0].exp()
+
+
+def _distribution(scene: ReplayedStep, probabilities: Tensor, ids: Tensor | None = None) -> Distribution:
+    """``ids``: the label of each probability, where they are not all labels in order."""
+    best = probabilities.topk(min(scene.top, len(probabilities)))
+    labels = best.indices if ids is None else ids[best.indices]
+    top = tuple(Share(scene.name(i), p) for i, p in zip(labels, best.values.tolist(), strict=True))
+    return Distribution(top, max(0.0, 1.0 - sum(share.p for share in top)))

@@ -1,0 +1,178 @@
+"""A model's past: its steps, how each came from another, and the way back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ModelError, StreamError
+from cfner.evaluation.scores import Scores
+from cfner.files.json_files import write_json
+from cfner.files.lock import PATIENCE, locked
+from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
+from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
+
+_WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
+
+
+@dataclass(frozen=True)
+class PastStep:
+    """One step of a model folder, as ``cfner history`` tells it."""
+
+    number: int
+    kind: str  # learn, import, rename or merge
+    name: str
+    types: tuple[str, ...]  # what it learned, imported or renamed
+    all_types: tuple[str, ...]  # what the model knows after it
+    parent: int | None
+    current: bool
+    method: str | None
+    sentences: int | None
+    data: dict[str, Any] | None  # of each part: sentences, mentions per type, hash
+    micro_f1: float | None  # if the step was scored on all the types that it knows
+    macro_f1: float | None
+    saved: str  # when, as ISO 8601 in UTC
+    hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def history(model: str | Path) -> list[PastStep]:
+    """All steps in the order in which they were added; a step's parent is not always the one before it."""
+    folder = ModelFolder(model)
+    current = folder.current_name()
+    stored = [folder.step(name) for name in folder.names()]
+    number_of = {step.hash: int(step.name) for step in stored}
+    return [_told(step, number_of, step.name == current) for step in stored]
+
+
+def verify(model: str | Path) -> list[PastStep]:
+    """Check every byte of every step and of the pointer, and that each step's parent is there and older."""
+    folder = ModelFolder(model)
+    folder.step()  # the current one: its name and its hash are what the pointer says
+    folder.refuse_unsealed()
+    earlier: set[str] = set()
+    for name in folder.names():
+        step = folder.step(name)
+        folder.verify(step)
+        parent = read_facts(step)["parent"]
+        if parent is not None and parent not in earlier:
+            raise ModelError(
+                f"The parent of step '{name}' is not among the steps before it: the lineage is broken.",
+                where=str(step.folder),
+                remedy="Restore the missing step from a copy.",
+            )
+        earlier.add(step.hash)
+    return history(model)
+
+
+def rollback(model: str | Path, step: int) -> PastStep:
+    """Make an earlier (or later) step current, after checking its bytes. Nothing is removed."""
+    folder = ModelFolder(model)
+    target = folder.step(step)
+    folder.verify(target)
+    told = _told(target, _numbers(folder), current=True)  # before anything is changed
+    with locked(folder.path, wait=PATIENCE):
+        folder.point_to(target.name)
+    return told
+
+
+def rename(model: str | Path, old: str, new: str) -> PastStep:
+    """Give a type another name, as a new step with the same weights."""
+    return _relabelled(model, "rename", [old], new)
+
+
+def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
+    """Make several types one, as a new step with the same weights: what was any of them is now ``into``."""
+    if len(set(types)) < 2:
+        raise StreamError("A merge needs at least two types.", remedy="To give one another name, rename it.")
+    return _relabelled(model, "merge", list(dict.fromkeys(types)), into)
+
+
+def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
+    ModelFolder(model).current_name()  # is there a model at all?
+    with locked(Path(model), wait=PATIENCE):
+        ModelFolder(model).sweep()
+        return _relabel(model, kind, types, into)
+
+
+def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
+    folder = ModelFolder(model)
+    source = folder.step()
+    folder.verify(source)
+    step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
+    renamed = read_labels(source).renamed(types, into)
+
+    def names(before: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(into if type_ in types else type_ for type_ in before))
+
+    # a merged type must not be both learned here and known before
+    current = names(step["types"])
+    record = {
+        **{key: value for key, value in step.items() if key not in {"data", "history", "best_epoch"}},
+        "parent": source.hash,
+        "kind": kind,
+        "name": f"{kind} {', '.join(types)} -> {into}",
+        "types": current,
+        "known": [type_ for type_ in names(step["known"]) if type_ not in current],
+        "operation": {"types": list(types), "into": into},
+    }
+
+    def write(path: Path) -> None:
+        for file in source.folder.iterdir():
+            if file.name not in _WRITTEN_ANEW:
+                shutil.copy2(file, path / file.name)
+        write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
+        write_json(path / FACTS, record)
+        if kind == "rename" and scores is not None:
+            write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
+
+    return _told(folder.add(write), _numbers(folder), current=True)
+
+
+def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """The same scores under the new name. (Merged types would have to be scored anew, so they have none.)"""
+    return {
+        **scores,
+        "types": [new if type_ == old else type_ for type_ in scores["types"]],
+        "per_type": {new if type_ == old else type_: row for type_, row in scores["per_type"].items()},
+    }
+
+
+def _numbers(folder: ModelFolder) -> dict[str, int]:
+    """The steps by their hashes, but not those with damaged seals: one goes back to get away from them."""
+    found = {}
+    for name in folder.names():
+        with suppress(ModelError):
+            found[folder.step(name).hash] = int(name)
+    return found
+
+
+def _told(step: StoredStep, number_of: Mapping[str, int], current: bool) -> PastStep:
+    facts, known = read_facts(step), read_labels(step).types
+    scores = read_if_there(step, SCORES, Scores.from_json)
+    if scores is not None and set(scores.types) != set(known):  # a mean over some of the types would mislead
+        scores = None
+    kind, operation = facts.get("kind", "learn"), facts.get("operation")
+    learned = kind == "learn"
+    return PastStep(
+        number=int(step.name),
+        kind=kind,
+        name=facts["name"],
+        types=tuple([operation["into"]] if operation else facts["types"]),
+        all_types=known,
+        parent=number_of.get(facts["parent"]),
+        current=current,
+        method=facts.get("method") if learned else None,
+        sentences=facts["data"]["train"]["sentences"] if learned else None,
+        data=facts["data"] if learned else None,
+        micro_f1=None if scores is None else scores.micro_f1,
+        macro_f1=None if scores is None else scores.macro_f1,
+        saved=step.saved(),
+        hash=step.hash,
+    )

@@ -1,0 +1,111 @@
+"""What a step would learn from labelled data: decided once, for ``learn`` and for ``check``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cfner.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from cfner.methods.registry import Method
+
+OLD_LABELS: Final = ("error", "ignore", "use")
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """The types of the data, each in exactly one of three groups (all sorted by name).
+
+    ``new`` are learned and get new labels; ``more`` are known already and are trained further;
+    ``ignored`` are labelled in the data, but their labels are dropped before training.
+    """
+
+    new: tuple[str, ...]
+    more: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def current(self) -> tuple[str, ...]:
+        """The types whose labels are trained on; every other known type is to be kept as it is."""
+        return tuple(sorted(self.new + self.more))
+
+
+def plan_step(
+    types_in_data: Collection[str],
+    known: Collection[str],
+    wanted: Sequence[str] | None = None,
+    old_labels: str = "error",
+) -> StepPlan:
+    """Which types of the data a model that knows ``known`` would learn, train further, or ignore.
+
+    Without ``wanted``: the types that the model does not know are learned. If it knows them all, this
+    is more data for known types. If both occur, ``old_labels`` decides about the known ones: ``error``
+    refuses, ``ignore`` drops their labels, ``use`` trains them too.
+
+    With ``wanted`` (``--types``) exactly the named types are trained, known or not, and the labels of
+    the rest are dropped: naming types is the decision that ``error`` asks for. ``use`` still adds the
+    known types that the data labels.
+    """
+    if old_labels not in OLD_LABELS:
+        raise ConfigError(f"--old-labels cannot be '{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+    labelled, old = set(types_in_data), set(types_in_data) & set(known)
+    if not labelled:
+        raise ConfigError(
+            "The data has no labelled mention, so there is nothing to learn.",
+            remedy="Label some, or name the format of the file (--format) if its labels were not read.",
+        )
+    if wanted is None:
+        chosen = labelled - old or old
+        if old and chosen != old and old_labels == "error":
+            raise _old_beside_new(sorted(old), sorted(chosen))
+    else:
+        chosen = _named(wanted, labelled)
+    if old_labels == "use":
+        chosen = chosen | old
+    return StepPlan(
+        new=tuple(sorted(chosen - old)),
+        more=tuple(sorted(chosen & old)),
+        ignored=tuple(sorted(labelled - chosen)),
+    )
+
+
+def refuse_method(method: Method, head: str) -> None:
+    """Methods that cannot teach a model whose old data is gone, or whose head is of another kind."""
+    if method.from_scratch:
+        raise ConfigError(
+            f"The method '{method.variant}' needs all old data, which is not there.",
+            remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
+        )
+    from cfner.methods.registry import StepFacts
+    from cfner.objective.terms import LabelRoles
+
+    roles = LabelRoles(0, (1,), (2,), 3)
+    if head != "cosine" and method.objective(StepFacts(1, 1, 1, roles)).needs("cosines"):
+        raise ConfigError(
+            f"The method '{method.variant}' compares directions, which needs the cosine head; "
+            "this model has a linear one.",
+            remedy="Use cfner, extendner or self-training, which take any head.",
+        )
+
+
+def _named(wanted: Sequence[str], labelled: set[str]) -> set[str]:
+    if not wanted:
+        raise ConfigError("--types names no type.", remedy="Name at least one, or leave --types out.")
+    for name in wanted:
+        if name not in labelled:
+            raise ConfigError(
+                f"The data has no mention of the type '{name}'.", remedy=nearest(name, labelled)
+            )
+    return set(wanted)
+
+
+def _old_beside_new(old: list[str], new: list[str]) -> ConfigError:
+    return ConfigError(
+        f"The data labels types that the model already knows ({', '.join(old)}) "
+        f"beside new ones ({', '.join(new)}), and it is not clear what to do with the old labels.",
+        remedy="Drop them with --old-labels ignore (the old model's knowledge is kept by distillation), "
+        "train on them too with --old-labels use (only if every mention of them is labelled), "
+        "or name the types to learn with --types.",
+    )

@@ -1,0 +1,166 @@
+"""Between network and application: who is let in, what answers carry, how much of a request is read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cfner.serving.http_errors import RefusalError
+from cfner.serving.metrics import Metrics
+from cfner.serving.settings import ServeSettings
+
+log = logging.getLogger("cfner.serving")
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+# the page holds nothing secret, and must be there to ask for the key; health says no more than a probe needs
+OPEN_TO_ALL: Final = frozenset({"/", "/health", "/favicon.ico"})
+_METHODS: Final = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
+_ROUTES: Final = frozenset(
+    {"/", "/predict", "/model", "/health", "/metrics", "/openapi.json", "/favicon.ico"}
+)
+
+
+class Guard:
+    """ASGI middleware: host, key, security headers, and a count of every answer."""
+
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+        self._hosts = settings.allowed_hosts
+        self._key = None if settings.api_key is None else _digest(settings.api_key.encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        started = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-cache" if _is_page(scope["path"]) else "no-store")
+                self._count(scope, int(message["status"]))
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send_guarded)
+            return
+        try:
+            await self.app(scope, receive, send_guarded)
+        except Exception:
+            log.exception("a request failed")
+            if started:
+                raise  # too late for a status: let the connection break
+            answer = JSONResponse({"detail": "An error of the server; its log says more."}, 500)
+            await answer(scope, receive, send_guarded)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        if self._hosts is not None and _host(headers.get("host", "")) not in self._hosts:
+            detail = "This server answers under its own address only. Set an API key to use other names."
+            return JSONResponse({"detail": detail}, 421)
+        path = scope["path"]
+        if self._key is None or path in OPEN_TO_ALL or path.startswith("/static/"):
+            return None
+        if hmac.compare_digest(_digest(_sent_key(headers)), self._key):
+            return None
+        detail = "An API key is needed: send it as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'."
+        return JSONResponse(
+            {"detail": detail}, 401, {"WWW-Authenticate": 'Bearer realm="cfner"', "Connection": "close"}
+        )
+
+    def _count(self, scope: Scope, status: int) -> None:
+        method, path = scope["method"], scope["path"]
+        route = "/static" if path.startswith("/static/") else path if path in _ROUTES else "other"
+        self.metrics.count(method if method in _METHODS else "other", route, status)
+
+
+def _is_page(path: str) -> bool:
+    return path == "/" or path.startswith("/static/")
+
+
+def _digest(key: bytes) -> bytes:
+    """Of equal length for all keys, so that comparing tells nothing about the length either."""
+    return hashlib.sha256(key).digest()
+
+
+def _sent_key(headers: Headers) -> bytes:
+    scheme, _, credentials = headers.get("authorization", "").partition(" ")
+    key = credentials.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+    return key.encode("latin-1")
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without the port."""
+    name = header.strip().lower()
+    return name[: name.index("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
+
+
+class BodyReader:
+    """Reads request bodies up to the limit, not a byte further, and not for ever."""
+
+    def __init__(self, settings: ServeSettings) -> None:
+        self.settings = settings
+        self.held = 0  # bytes of all bodies being read
+
+    def refuse_if_too_large(self, request: Request) -> None:
+        """By what the request announces."""
+        if (declared_length(request) or 0) > self.settings.max_body:
+            raise _too_large(self.settings.max_body)
+
+    async def read(self, request: Request) -> bytes:
+        limit = self.settings.max_body
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.settings.body_seconds):
+                async for chunk in request.stream():
+                    if len(body) + len(chunk) > limit:
+                        raise _too_large(limit)
+                    if self.held + len(chunk) > self.settings.max_body_memory:
+                        raise RefusalError(503, "Too many large requests at once.", retry=True, close=True)
+                    body += chunk
+                    self.held += len(chunk)
+        except TimeoutError:
+            raise RefusalError(408, "The request did not arrive in time.", close=True) from None
+        except ClientDisconnect:
+            raise RefusalError(400, "The request broke off.", close=True) from None
+        finally:
+            self.held -= len(body)
+        return bytes(body)
+
+
+def declared_length(request: Request) -> int | None:
+    """Bytes that a request announces; None if it does not, far too many if it says nonsense."""
+    declared = request.headers.get("content-length")
+    if declared is None:
+        return None
+    return int(declared) if declared.isdecimal() and len(declared) <= 18 else 10**18
+
+
+def _too_large(limit: int) -> RefusalError:
+    return RefusalError(413, f"The request is larger than {limit} bytes.", close=True)

@@ -1,0 +1,1 @@
+"""Model folders and checkpoints on disk."""

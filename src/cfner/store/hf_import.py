@@ -1,0 +1,72 @@
+"""Somebody's Hugging Face token classifier, taken over as it is: same weights, same labels, same scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from cfner.corpus.tags import Scheme
+from cfner.errors import EncoderError, ModelError, StreamError
+from cfner.network.encoders import strip_classifier, usable_length
+from cfner.network.head import LinearHead
+from cfner.network.network import Network
+from cfner.store.model_files import LoadedModel
+from cfner.store.pretrained import load_pretrained, recorded
+from cfner.stream.labels import LabelSpace
+
+
+def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel:
+    """A checkpoint with a token-classification head (a folder, or a hub name), with its own linear head.
+
+    Labels keep their numbers and their scheme, which is read off their names unless given.
+    """
+    try:
+        found = load_pretrained(source)
+    except EncoderError as error:
+        raise ModelError(
+            error.what.replace("The encoder", "The model"),
+            where=error.where,
+            remedy="Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name; a "
+            "damaged checkpoint must be fetched or saved anew.",
+        ) from error
+    if missing := sorted(key for key in found.missing if "classifier" in key or "score" in key):
+        raise ModelError(
+            f"The checkpoint has no token-classification head (its weights lack {missing[0]}): "
+            "it is an encoder that knows no entity types.",
+            where=source,
+            remedy="Give a model that was trained for NER, or train a new one: cfner train DATA --encoder "
+            f"{source} ...",
+        )
+    if found.missing:
+        raise ModelError(
+            f"The checkpoint lacks weights: {', '.join(sorted(found.missing)[:3])}.",
+            where=source,
+            remedy="Fetch or save it anew.",
+        )
+    names = _label_names(found.body.config, source)
+    try:
+        labels = LabelSpace.of(names, scheme)
+    except StreamError as error:
+        raise ModelError(error.what, where=source, remedy=error.remedy) from error
+    classifier = strip_classifier(found.body)
+    head = LinearHead(classifier.in_features, classifier.out_features)
+    with torch.no_grad():
+        head.weight.copy_(classifier.weight)
+        # a classifier without a bias is one whose bias is zero
+        head.bias.zero_() if classifier.bias is None else head.bias.copy_(classifier.bias)
+    network = Network(found.body, head)
+    network.eval()
+    limit = usable_length(found.body, found.tokenizer, None)
+    return LoadedModel(network, found.tokenizer, labels, limit, recorded(source), None)
+
+
+def _label_names(config: Any, source: str) -> list[str]:
+    """In the order of their numbers, which must be those of the head's rows."""
+    if sorted(config.id2label) != list(range(config.num_labels)):
+        raise ModelError(
+            "The labels (id2label in config.json) are not numbered from 0 without holes.",
+            where=source,
+            remedy="Fetch or save it anew.",
+        )
+    return [str(config.id2label[number]) for number in range(config.num_labels)]

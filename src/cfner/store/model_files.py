@@ -1,0 +1,143 @@
+"""A network with its tokenizer and labels, written into a step folder and read back bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from cfner.errors import ModelError
+from cfner.files.json_files import read_json, write_json
+from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
+from cfner.network.head import LinearHead, make_head
+from cfner.network.network import Network
+from cfner.store.model_folder import StoredStep
+from cfner.store.step_files import LABELS, read_labels
+from cfner.store.untrusted import (
+    first_not_finite,
+    refuse_depth,
+    refuse_other_numbers,
+    refuse_other_shapes,
+    refuse_requests,
+    requests_in,
+    shapes_in,
+    without_memory,
+)
+from cfner.stream.labels import LabelSpace
+
+WEIGHTS = "model.safetensors"
+# settings that say what a model is: fixed when it is made, not when it learns on
+FIXED_AT_CREATION = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    network: Network
+    tokenizer: Any
+    labels: LabelSpace
+    max_length: int
+    encoder: str
+    overlap: int | None
+
+
+def write_model(folder: Path, model: LoadedModel) -> None:
+    """Write weights, architecture, tokenizer and labels into ``folder``."""
+    network = model.network
+    body: Any = network.body
+    # contiguous copies: tied or sliced tensors cannot be stored as they are
+    weights = {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
+    if (broken := first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"The weight {broken} is not finite, and such a model is not saved.",
+            remedy="Go back to the last saved step; learn again with lower rates (lr_encoder, lr_head).",
+        )
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    body.config.to_json_file(folder / "config.json", use_diff=True)
+    _without_requests(folder / "config.json")
+    write_tokenizer(model.tokenizer, folder)
+    _without_requests(folder / "tokenizer_config.json")
+    write_json(
+        folder / LABELS,
+        {
+            **model.labels.to_json(),
+            "head": network.head.kind,
+            **({"head_blocks": network.head.blocks} if isinstance(network.head, LinearHead) else {}),
+            "max_length": model.max_length,
+            "overlap": model.overlap,
+            "encoder": model.encoder,
+        },
+    )
+
+
+def write_tokenizer(tokenizer: Any, folder: Path) -> None:
+    try:
+        tokenizer.save_pretrained(folder)
+    except OSError:
+        raise
+    except Exception as error:  # the tokenizers library says no more than that when a disk is full
+        raise OSError(str(error)) from error
+
+
+def _without_requests(path: Path) -> None:
+    """Published encoders may name code or files of their own: never used here, and not handed on either."""
+    facts = read_json(path)
+    if asked := requests_in(facts):
+        write_json(path, {key: value for key, value in facts.items() if key not in asked})
+
+
+def read_model(step: StoredStep) -> LoadedModel:
+    """Read a step back; a damaged one is an error, never a model with other weights."""
+    try:
+        return _read(step)
+    except ModelError:
+        raise
+    # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+    except Exception as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"The step cannot be loaded: {first[:300]}",
+            where=str(step.folder),
+            remedy="Restore the step from a copy.",
+        ) from error
+
+
+def _read(step: StoredStep) -> LoadedModel:
+    from transformers import AutoConfig, AutoTokenizer
+
+    labels, facts, folder = read_labels(step), step.read_json(LABELS), step.folder
+    refuse_requests(folder)
+    shapes = shapes_in(folder / WEIGHTS)
+    config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    refuse_depth(config, shapes, folder)
+    with without_memory():
+        refuse_other_shapes(_build(config, facts, labels), shapes, folder / WEIGHTS)
+    network = _build(config, facts, labels).float()  # its settings may say less, and would round the weights
+    weights = load_file(folder / WEIGHTS)
+    refuse_other_numbers(network, weights, folder / WEIGHTS)
+    if (broken := first_not_finite(weights)) is not None:
+        raise ModelError(
+            f"The weight '{broken}' is not finite.",
+            where=str(folder / WEIGHTS),
+            remedy="Restore the step from a copy.",
+        )
+    network.load_state_dict(weights)
+    network.eval()
+    tokenizer = prepare_tokenizer(
+        AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    )
+    max_length, overlap = int(facts["max_length"]), facts["overlap"]
+    if max_length < 3 or (overlap is not None and not 0 <= int(overlap) < max_length):
+        raise ValueError(f"windows of {max_length} subwords that overlap by {overlap}")
+    usable_length(network.body, tokenizer, max_length)
+    return LoadedModel(network, tokenizer, labels, max_length, str(facts["encoder"]), overlap)
+
+
+def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace) -> Network:
+    from transformers import AutoModelForTokenClassification
+
+    body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
+    hidden = strip_classifier(body).in_features
+    return Network(body, make_head(facts["head"], hidden, len(labels), blocks=facts.get("head_blocks")))

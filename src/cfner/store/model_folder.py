@@ -1,0 +1,256 @@
+"""A model folder: one immutable folder per step, sealed with hashes, and an atomic pointer to the current.
+
+    MODEL/
+      CURRENT                  name and hash of the current step, replaced atomically
+      steps/0001/              model.safetensors  weights of encoder and head
+                               config.json        the encoder's architecture
+                               tokenizer*.json    its tokenizer
+                               labels.json        the label space (append-only from step to step)
+                               step.json          lineage: parent's hash, data, settings, seed, versions
+                               scores.json        what was measured after the step, if anything was
+                               seal.json          SHA-256 of every file above, and of them all
+
+A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
+Nothing here is ever unpickled, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from cfner.errors import ModelError
+from cfner.files.atomic import flush, flush_tree, is_partial, write_text_atomic, writing
+from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of, write_json
+
+CURRENT = "CURRENT"
+SEAL = "seal.json"
+_UNFINISHED = ".partial-"
+_LONGEST_NAME = 9  # digits
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class StoredStep:
+    """A step on disk."""
+
+    folder: Path
+    name: str
+    hash: str
+
+    def read_json(self, file: str) -> Any:
+        return read_json(self.folder / file)
+
+    def saved(self) -> str:
+        """When, as ISO 8601 in UTC."""
+        path = self.folder / SEAL
+        try:
+            return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat("T", "seconds")
+        except (ValueError, OverflowError, OSError) as error:  # an archive may bring any date along
+            raise ModelError(
+                f"The date of the file cannot be told: {error}.",
+                where=str(path),
+                remedy="Give it another date, for example with 'touch'.",
+            ) from error
+
+
+class ModelFolder:
+    """The steps of one model."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.steps_path = self.path / "steps"
+
+    def exists(self) -> bool:
+        return (self.path / CURRENT).is_file()
+
+    def names(self) -> list[str]:
+        """Names of all complete steps, oldest first."""
+        refuse_unusual(self.steps_path, a_folder=True)
+        if not self.steps_path.is_dir():
+            return []
+        found = (p.name for p in self.steps_path.iterdir() if is_step_name(p.name) and (p / SEAL).is_file())
+        return sorted(found, key=int)
+
+    def current_name(self) -> str:
+        return self._pointer()[0]
+
+    def _pointer(self) -> tuple[str, str | None]:
+        """Name and hash of the current step, as the pointer has them."""
+        path = self.path / CURRENT
+        if not path.is_symlink() and not path.exists():
+            raise ModelError(
+                "There is no model here.",
+                where=str(self.path),
+                remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
+            )
+        remedy = "Point it to a step: cfner rollback MODEL STEP."
+        try:
+            refuse_unusual(path)
+            # as bytes: reading text would make any line end a good one
+            pointer = path.read_bytes().decode("ascii")
+            found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", pointer)
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"The pointer CURRENT cannot be read: {error}.", where=str(self.path), remedy=remedy
+            ) from error
+        if found is None:
+            raise ModelError("The pointer CURRENT is damaged.", where=str(self.path), remedy=remedy)
+        return found[1], found[2]
+
+    def step(self, name: str | int | None = None) -> StoredStep:
+        """A step by name or number; the current one by default."""
+        wanted, sealed = self._pointer() if name is None else (step_name(name), None)
+        if wanted not in self.names():
+            raise ModelError(
+                f"There is no step '{wanted}'.",
+                where=str(self.path),
+                remedy=f"Steps here: {', '.join(self.names()) or 'none'}.",
+            )
+        folder = self.steps_path / wanted
+        for part in (self.steps_path, folder):
+            refuse_unusual(part, a_folder=True)
+        seal = _read_seal(folder)
+        if sealed not in {None, seal["hash"]}:
+            raise ModelError(
+                f"The pointer CURRENT names step '{wanted}', but not with that step's hash.",
+                where=str(self.path),
+                remedy="Point it to a step: cfner rollback MODEL STEP.",
+            )
+        return StoredStep(folder, wanted, seal["hash"])
+
+    def verify(self, step: StoredStep) -> None:
+        """Every byte is what it was when the step was sealed, or an error names the file that is not."""
+        seal = _read_seal(step.folder)
+        files = {p.name for p in step.folder.iterdir()} - {SEAL}
+        for file in files:
+            refuse_unusual(step.folder / file)
+        for file in sorted(files | set(seal["files"])):
+            if file not in files or file not in seal["files"]:
+                raise ModelError(
+                    f"The file is {'missing' if file not in files else 'not part of the step'}.",
+                    where=f"{step.folder}/{file}",  # the name may be anything, also a path elsewhere
+                    remedy="Restore the step from a copy.",
+                )
+            if sha256_of(step.folder / file) != seal["files"][file]:
+                raise ModelError(
+                    "The file has changed since the step was saved.",
+                    where=str(step.folder / file),
+                    remedy="Restore the step from a copy.",
+                )
+        as_written = as_json(seal).encode() == (step.folder / SEAL).read_bytes()
+        if _hash_of(seal["files"]) != seal["hash"] or not as_written:
+            raise ModelError(
+                "The seal does not match its files.",
+                where=str(step.folder / SEAL),
+                remedy="Restore the step from a copy.",
+            )
+
+    def refuse_unsealed(self) -> None:
+        """A step is sealed before it gets its name: one without a seal has lost it."""
+        for item in sorted(self.steps_path.iterdir()):
+            if item.name.isdigit() and item.name not in self.names():
+                raise ModelError(
+                    "This looks like a step, but it has no seal."
+                    if is_step_name(item.name)
+                    else "This looks like a step, but no step has such a name.",
+                    where=str(item),
+                    remedy="Restore the step from a copy, or move this elsewhere if it is not one.",
+                )
+
+    def add(self, write: Callable[[Path], None]) -> StoredStep:
+        """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""
+        with writing(self.path):
+            name = self._add(write)
+        self.point_to(name)
+        return self.step(name)
+
+    def _add(self, write: Callable[[Path], None]) -> str:
+        refuse_unusual(self.steps_path, a_folder=True)
+        self.steps_path.mkdir(parents=True, exist_ok=True)
+        name = step_name(int(self.names()[-1]) + 1 if self.names() else 1)
+        partial = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.steps_path))
+        try:
+            write(partial)
+            files = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
+            write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
+            partial.chmod(0o755)
+            flush_tree(partial)
+            while True:
+                try:
+                    partial.rename(self.steps_path / name)
+                    break
+                except OSError:
+                    if not (self.steps_path / name).exists():
+                        raise
+                    name = step_name(int(name) + 1)  # somebody else added a step in this moment
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        flush(self.steps_path)
+        flush(self.path)  # which may have got its folder of steps only now
+        return name
+
+    def point_to(self, name: str | int) -> None:
+        """Make a step current, atomically."""
+        step = self.step(name)
+        write_text_atomic(self.path / CURRENT, f"{step.name} {step.hash}\n")
+
+    def remove(self, name: str) -> None:
+        """Remove a step for good. Stopped half-way, what is left of it has no step's name."""
+        leaving = self.steps_path / f"{_UNFINISHED}{name}"
+        shutil.rmtree(leaving, ignore_errors=True)  # what such a stop left
+        (self.steps_path / name).rename(leaving)
+        shutil.rmtree(leaving)
+
+    def sweep(self) -> None:
+        """Remove what killed processes left half written. Only for the holder of the folder's lock."""
+        refuse_unusual(self.steps_path, a_folder=True)  # else what is removed may be anywhere
+        for step in self.steps_path.glob(f"{_UNFINISHED}*"):
+            if not step.is_symlink():  # no process of ours leaves one
+                shutil.rmtree(step, ignore_errors=True)
+        for file in self.path.glob(".*"):
+            if is_partial(file) and file.is_file() and not file.is_symlink():
+                file.unlink(missing_ok=True)
+
+
+def _read_seal(folder: Path) -> dict[str, Any]:
+    """The seal of a step: the hash of each file and of all of them; a damaged one is an error."""
+    seal = read_json(folder / SEAL)
+    whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
+    # the hash is told in pages and terminals, also of steps that nobody verified: it may be nothing else
+    if not whole or not (isinstance(seal.get("hash"), str) and _HASH.fullmatch(seal["hash"])):
+        raise ModelError(
+            f"The seal of step '{folder.name}' is damaged.",
+            where=str(folder / SEAL),
+            remedy="Restore the step from a copy.",
+        )
+    return cast("dict[str, Any]", seal)
+
+
+def step_name(number: str | int) -> str:
+    text = str(number)
+    # isdecimal alone is true of the digits of any script
+    if not (text.isascii() and text.isdecimal() and len(text.lstrip("0")) <= _LONGEST_NAME):
+        raise ModelError(f"'{text}' is not a step.", remedy="Steps are numbered: 1, 2, 3 ...")
+    return f"{int(text.lstrip('0') or 0):04d}"
+
+
+def is_step_name(name: str) -> bool:
+    """Whether a folder of this name is a step: no other spelling of its number is."""
+    try:
+        return step_name(name) == name
+    except ModelError:
+        return False
+
+
+def _hash_of(files: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()

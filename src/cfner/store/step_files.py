@@ -1,0 +1,102 @@
+"""What the files of a step say, read with suspicion: a seal can be made anew, so they may hold anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+
+from cfner.errors import CfnerError, ModelError, problems
+from cfner.store.model_folder import StoredStep
+from cfner.stream.labels import LabelSpace
+
+FACTS = "step.json"
+LABELS = "labels.json"
+SCORES = "scores.json"
+
+Made = TypeVar("Made")
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class _Data(_Open):
+    sentences: Annotated[StrictInt, Field(ge=0)]
+
+
+class _Settings(_Open):
+    method: StrictStr
+    parameters: dict[str, Any] = {}
+
+
+class _Operation(_Open):
+    types: list[StrictStr]
+    into: StrictStr
+
+
+class _Facts(_Open):
+    """What a step.json must hold. There is more in it, which nothing depends on."""
+
+    parent: StrictStr | None
+    types: list[StrictStr]
+    known: list[StrictStr]
+    kind: StrictStr = "learn"
+    name: StrictStr
+    method: StrictStr | None = None
+    config: _Settings
+    data: dict[str, _Data] = {}
+    operation: _Operation | None = None
+    versions: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _learned_from_something(self) -> _Facts:
+        if self.kind == "learn" and "train" not in self.data:
+            raise ValueError("a step that was learned has data to train on")
+        return self
+
+
+def read_facts(step: StoredStep) -> dict[str, Any]:
+    """step.json, with everything in it that is relied on; a ModelError otherwise."""
+    return read_as(step, FACTS, _checked)
+
+
+def read_labels(step: StoredStep) -> LabelSpace:
+    return read_as(step, LABELS, LabelSpace.from_json)
+
+
+def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made:
+    """What ``make`` makes of the table in a JSON file; of another shape it is a ModelError with its name."""
+    value = step.read_json(file)
+    try:
+        if not isinstance(value, dict):
+            raise TypeError("it holds no table")
+        return make(value)
+    except (CfnerError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelError(
+            f"The file is damaged or incomplete: {_in_words(error)}",
+            where=str(step.folder / file),
+            remedy="Restore the step from a copy.",
+        ) from error
+
+
+def read_if_there(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made | None:
+    """The same for a file that a step may do without."""
+    return read_as(step, file, make) if os.path.lexists(step.folder / file) else None
+
+
+def _checked(facts: dict[str, Any]) -> dict[str, Any]:
+    _Facts.model_validate(facts)
+    return facts
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, CfnerError):
+        return error.what
+    if isinstance(error, ValidationError):
+        return f"{problems(error)}."
+    if isinstance(error, KeyError):
+        return f"there is no {error}."
+    return f"{error}."

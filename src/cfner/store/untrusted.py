@@ -1,0 +1,156 @@
+"""A step folder may come from anybody. What it asks for is looked at before anything is built from it.
+
+Its files may not name code, nor other files; its architecture must be that of its weights, so that a small
+file cannot ask for all of the memory. (Checkpoints of others, which have no seal, are read by ``foreign``.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor, nn
+
+from cfner.errors import ModelError
+from cfner.files.json_files import read_json
+
+_KINDS = frozenset({".json", ".safetensors", ".txt", ".model", ".jinja"})  # of files that a step may have
+_MOST_LABELS = 100_000
+_LARGEST_HEAD = 10_000_000
+# transformers would fetch these, and run what they fetch
+_CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
+_TABLES = frozenset({"vocab", "merges"})
+_NARROWER = (torch.float16, torch.bfloat16)  # all of whose numbers the usual kind has
+_REMEDY = "Do not use this model unless you trust where it is from."
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def refuse_requests(folder: Path) -> None:
+    """An error if a file is of a kind that no step has, or asks for code or for files elsewhere."""
+    for file in sorted(folder.iterdir()):
+        if file.suffix not in _KINDS:
+            raise ModelError("No step holds a file of this kind.", where=str(file), remedy=_REMEDY)
+    for name in ("config.json", "tokenizer_config.json"):
+        path = folder / name
+        facts = read_json(path)
+        if not isinstance(facts, dict):
+            raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
+        if asked := requests_in(facts):
+            raise ModelError(f"The file asks for '{asked[0]}'.", where=str(path), remedy=_REMEDY)
+        refuse_labels(facts, path)
+
+
+def requests_in(facts: Mapping[str, Any]) -> list[str]:
+    """Settings that name code to run or another file to read."""
+    return [key for key, value in facts.items() if key in _CODE and value is not None] + files_named(facts)
+
+
+def files_named(facts: Mapping[str, Any]) -> list[str]:
+    """Settings of a tokenizer under which a file may stand, anywhere on the disk, that would be read."""
+    return [key for key, value in facts.items() if _names_a_file(key, value)]
+
+
+def _names_a_file(key: str, value: Any) -> bool:
+    if key in _TABLES:  # usually left out: they are in a file of their own
+        return isinstance(value, str)
+    if key == "sp_model_kwargs":
+        return isinstance(value, dict) and any(inner.endswith("_file") for inner in value)
+    return bool(value) and (key == "init_inputs" or key.endswith(("_file", "_files")))
+
+
+def shapes_in(file: Path) -> Shapes:
+    """Names and shapes of the tensors, without reading one."""
+    with safe_open(file, framework="pt") as tensors:
+        return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
+
+
+def refuse_labels(facts: Mapping[str, Any], where: Path) -> None:
+    """A name is made for each label as soon as the settings are read."""
+    _refuse_number(facts, "num_labels", _MOST_LABELS, where)
+
+
+def refuse_depth(config: Any, shapes: Shapes, where: Path) -> None:
+    """More layers than tensors cannot be, and building them would take for ever."""
+    facts = {"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}
+    refuse_layers(facts, "num_hidden_layers", shapes, where)
+
+
+def refuse_layers(facts: Mapping[str, Any], key: str, shapes: Shapes, where: Path) -> None:
+    _refuse_number(facts, key, len(shapes), where)
+
+
+def refuse_size(network: nn.Module, shapes: Shapes, where: Path) -> None:
+    """``network`` was built without memory; what the file lacks may not be far more than what it holds.
+
+    Twice, since tied weights are stored once; and room for the layer on top that an encoder lacks.
+    """
+    stored = sum(math.prod(shape) for shape in shapes.values())
+    built = sum(value.numel() for value in [*network.parameters(), *network.buffers()])
+    if built > 2 * stored + _LARGEST_HEAD:
+        raise ModelError(
+            f"The file holds {stored:,} numbers, and its architecture has {built:,}.",
+            where=str(where),
+            remedy=_REMEDY,
+        )
+
+
+def _refuse_number(facts: Mapping[str, Any], key: str, most: int, path: Path) -> None:
+    value = facts.get(key, 0)
+    if not isinstance(value, int) or not 0 <= value <= most:
+        raise ModelError(f"The setting '{key}' cannot be {value!r}.", where=str(path), remedy=_REMEDY)
+
+
+def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None:
+    """``network`` was built without memory; only if the file has just its tensors is it built in earnest."""
+    wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    for name in sorted(wanted.keys() | shapes.keys()):
+        if wanted.get(name) != shapes.get(name):
+            raise other_shape(
+                name, shapes.get(name), wanted.get(name), where, "Restore the step from a copy."
+            )
+
+
+def refuse_other_numbers(network: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
+    """Other kinds of numbers would be made to fit, which may change them: 1e300 is infinite in 32 bits."""
+    for name, wanted in network.state_dict().items():
+        kind = weights[name].dtype
+        if kind != wanted.dtype and not (wanted.is_floating_point() and kind in _NARROWER):
+            raise ModelError(
+                f"The weight '{name}' is of {kind} in the file and of {wanted.dtype} in its architecture.",
+                where=str(where),
+                remedy="Restore the step from a copy.",
+            )
+
+
+def other_shape(
+    name: str, stored: tuple[int, ...] | None, built: tuple[int, ...] | None, where: Path, remedy: str
+) -> ModelError:
+    return ModelError(
+        f"The weight '{name}' is {_told(stored)} in the file and {_told(built)} in its architecture.",
+        where=str(where),
+        remedy=remedy,
+    )
+
+
+def _told(shape: tuple[int, ...] | None) -> str:
+    return "missing" if shape is None else "x".join(map(str, shape)) or "a number"
+
+
+def without_memory() -> torch.device:
+    """As a context: what is built in it has shapes and no content."""
+    return torch.device("meta")
+
+
+def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
+    """The name of a tensor that holds an infinity or something that is no number; None if all is well."""
+    for name, value in weights.items():
+        if not value.is_floating_point() or bool(torch.isfinite(value.sum())):
+            continue  # one sum is quick, and hides neither
+        if not bool(torch.isfinite(value).all()):  # the sum may have overflowed by itself
+            return name
+    return None

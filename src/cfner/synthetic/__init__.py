@@ -1,0 +1,1 @@
+"""The generated corpus of the demo."""

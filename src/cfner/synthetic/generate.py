@@ -1,0 +1,206 @@
+"""The demo corpus: clinical-style notes that the package writes itself, with the sixteen types of I2B2.
+
+Nobody's data, yet not a toy: a surface form tells little about its type (the same name is a doctor here, a
+patient there, and part of a street elsewhere), and neither the templates nor the values of the test split
+occur in training.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.errors import ConfigError
+from cfner.synthetic.narrative import CLAUSES
+from cfner.synthetic.slots import SlotFiller
+from cfner.synthetic.templates import FAMILIES
+from cfner.synthetic.values import Split, ValueBook, value_books
+
+TYPES: tuple[str, ...] = (
+    *("AGE", "CITY", "COUNTRY", "DATE", "DOCTOR", "HOSPITAL", "IDNUM", "MEDICALRECORD"),
+    *("ORGANIZATION", "PATIENT", "PHONE", "PROFESSION", "STATE", "STREET", "USERNAME", "ZIP"),
+)
+
+_ENTITY_FREE_SHARE = 0.34
+_TAIL_SHARE = 0.3
+_NOISE = {"lower_name": 0.04, "typo": 0.01, "no_full_stop": 0.12, "abbreviate": 0.25, "case": 0.03}
+_ABBREVIATIONS = {
+    "patient": "pt",
+    "history": "hx",
+    "with": "w/",
+    "without": "w/o",
+    "after": "p",
+    "diagnosed": "dx'd",
+    "follow-up": "f/u",
+    "procedure": "proc",
+    "admitted": "adm",
+    "discharged": "d/c'd",
+    "because of": "2/2",
+}
+_SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
+_WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class SyntheticCorpus:
+    """Three splits; the ``source`` of a sentence is ``template:`` and its template ids, joined by ``+``."""
+
+    train: tuple[Sentence, ...]
+    dev: tuple[Sentence, ...]
+    test: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A text with slots. ``home`` is the split it was written for: training and test share none."""
+
+    id: str
+    family: str
+    home: Split
+    text: str
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A stretch of text that is one mention (``type``) or no part of any."""
+
+    text: str
+    type: str | None = None
+
+
+def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0) -> SyntheticCorpus:
+    """Write a corpus of so many sentences; the same arguments give the same sentences, everywhere.
+
+    The splits share no value (names, places, numbers). Test templates are not used elsewhere; half of the
+    validation sentences are of training templates, half of templates of their own.
+    """
+    for name, count in (("train", train), ("dev", dev), ("test", test)):
+        if count < 0:
+            raise ConfigError(f"{name}={count} sentences were asked for.", remedy="Ask for none or more.")
+    books = value_books(seed)
+    seen: set[tuple[str, ...]] = set()
+    return SyntheticCorpus(
+        train=tuple(_sentences("train", train, books["train"], seed, seen)),
+        dev=tuple(_sentences("dev", dev, books["dev"], seed, seen)),
+        test=tuple(_sentences("test", test, books["test"], seed, seen)),
+    )
+
+
+@cache
+def templates() -> tuple[Template, ...]:
+    """All templates; which split one belongs to follows from its place in its family, never from the seed."""
+    blocks = {**{family: text for family, (_, text) in FAMILIES.items()}, "clause": CLAUSES}
+    homes: tuple[Split, ...] = ("train", "train", "test", "train", "dev", "train", "test", "train")
+    return tuple(
+        Template(f"{family}-{number:02d}", family, homes[number % len(homes)], line)
+        for family, block in blocks.items()
+        for number, line in enumerate(block.strip().splitlines())
+    )
+
+
+def _sentences(
+    split: Split, count: int, book: ValueBook, seed: int, seen: set[tuple[str, ...]]
+) -> Iterator[Sentence]:
+    """Write ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap."""
+    rng = random.Random(f"sentences:{split}:{seed}")
+    for _ in range(count):
+        while True:
+            home: Split = "train" if split == "dev" and rng.random() < 0.5 else split
+            sentence = _write(home, book, rng)
+            if sentence.words not in seen:
+                break
+        seen.add(sentence.words)
+        yield sentence
+
+
+def _write(home: Split, book: ValueBook, rng: random.Random) -> Sentence:
+    clauses = [template for template in templates() if template.family == "clause" and template.home == home]
+    if rng.random() < _ENTITY_FREE_SHARE:
+        chosen = rng.sample(clauses, rng.choice([1, 2, 2, 3]))
+    else:
+        family = rng.choices(list(FAMILIES), [weight for weight, _ in FAMILIES.values()])[0]
+        chosen = [rng.choice([t for t in templates() if t.family == family and t.home == home])]
+        if rng.random() < _TAIL_SHARE:
+            chosen.append(rng.choice(clauses))
+    pieces = [piece for piece in _join(chosen, SlotFiller(book, rng), rng) if piece.text]
+    if rng.random() < 0.8:
+        pieces[0] = _Piece(pieces[0].text[0].upper() + pieces[0].text[1:], pieces[0].type)
+    source = "template:" + "+".join(template.id for template in chosen)
+    return _tokenised(_with_noise(pieces, rng), source)
+
+
+def _join(chosen: list[Template], filler: SlotFiller, rng: random.Random) -> Iterator[_Piece]:
+    for number, template in enumerate(chosen):
+        text = template.text
+        if number:
+            yield _Piece(rng.choice(["; ", ", ", " and ", ". "]))
+        if template is not chosen[-1]:
+            text = text.removesuffix(".")
+        if template is chosen[-1] and template.family == "clause":
+            text += "."
+        end = 0
+        for slot in _SLOT.finditer(text):
+            literal, (kind, style) = text[end : slot.start()], slot.groups(default="")
+            value = filler.fill(kind, style)
+            if literal.endswith((" a ", "A ")) and value[0].lower() in "aeiou8":
+                literal = f"{literal[:-1]}n "
+            yield _Piece(literal)
+            yield _Piece(value, kind if kind in TYPES else None)
+            end = slot.end()
+        yield _Piece(text[end:])
+
+
+def _with_noise(pieces: list[_Piece], rng: random.Random) -> list[_Piece]:
+    """What hurried writers do: abbreviations, slips of the key, lower-cased names, a full stop forgotten."""
+    noisy = []
+    for piece in pieces:
+        text = _slip(_shorten(piece, rng), rng)
+        lower = piece.type is not None and rng.random() < _NOISE["lower_name"]
+        noisy.append(_Piece(text.lower() if lower else text, piece.type))
+    if rng.random() < _NOISE["no_full_stop"] and noisy[-1].type is None:
+        noisy[-1] = _Piece(noisy[-1].text.removesuffix("."))
+    if rng.random() < _NOISE["case"]:
+        change = rng.choice([str.lower, str.upper])
+        noisy = [_Piece(change(piece.text), piece.type) for piece in noisy]
+    return noisy
+
+
+def _shorten(piece: _Piece, rng: random.Random) -> str:
+    if piece.type is not None:
+        return piece.text
+    text = piece.text
+    for long, short in _ABBREVIATIONS.items():
+        if f" {long} " in text and rng.random() < _NOISE["abbreviate"]:
+            text = text.replace(f" {long} ", f" {short} ")
+    return text
+
+
+def _slip(text: str, rng: random.Random) -> str:
+    """Swap two letters inside a long word, now and then; dropping one could make a name of another split."""
+    words = text.split(" ")
+    for number, word in enumerate(words):
+        if len(word) > 4 and word.isalpha() and rng.random() < _NOISE["typo"]:
+            at = rng.randrange(1, len(word) - 2)
+            words[number] = word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return " ".join(words)
+
+
+def _tokenised(pieces: list[_Piece], source: str) -> Sentence:
+    """Cut piece by piece, so that a mention never shares a word with its neighbours ("64M")."""
+    words: list[str] = []
+    offsets: list[tuple[int, int]] = []
+    spans: list[Span] = []
+    text = ""
+    for piece in pieces:
+        start = len(words)
+        for match in _WORD.finditer(piece.text):
+            words.append(match.group())
+            offsets.append((len(text) + match.start(), len(text) + match.end()))
+        if piece.type is not None:
+            spans.append(Span(start, len(words), piece.type))
+        text += piece.text
+    return Sentence(tuple(words), tuple(spans), text, tuple(offsets), source)
