@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.metrics import score
-from cfner.practice import guard as module
+from cfner.practice.learn import guard as module
 from cfner.practice.learn.agreement import agreement
 from cfner.practice.learn.guard import GuardReport, guard
 

@@ -29,8 +29,9 @@ from cfner.files.safe_text import json_text, visible
 from cfner.interop.prediction_files import conll_lines, json_line
 from cfner.network.prediction import Prediction, entity_of
 from cfner.pages.heat_map import heat_maps
-from cfner.practice import diff_page, explain_page
+from cfner.practice.diff import page as diff_page
 from cfner.practice.diff.diff import ModelDiff, compare
+from cfner.practice.explain import page as explain_page
 from cfner.practice.explain.explanation import (
     Distribution,
     EpochSelection,

@@ -24,7 +24,7 @@ from cfner.objective.library import Distil
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
-from cfner.training.loop import _Step
+from cfner.training.loop import BatchLosses
 from cfner.training.preparation import PreparedStep
 from check_method import Subject, check_method, prepared_step, weights_of
 
@@ -441,7 +441,7 @@ def test_the_bank_follows_the_batches(stream: TaskStream, tiny_encoder: Path) ->
     assert bank is not None
     bank.logits.fill_(99.0)
     batch = collate(prepared.data.text, [1, 4])
-    _Step(network, network, prepared, tagger.method, tagger.config).losses(batch, 1)
+    BatchLosses(network, network, prepared, tagger.method, tagger.config).losses(batch, 1)
     seen = torch.isin(bank.table.refs, batch.refs)
     assert seen.any() and not seen.all()
     wanted = scores_by_ref(tagger)[bank.table.refs[seen]]
@@ -456,7 +456,7 @@ def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_en
     assert prepared.bank is not None and prepared.teacher is not None
     network.eval()  # without dropout, so that anchors and matches can be compared with one reading
     prepared.bank.logits.fill_(99.0)  # stale
-    step = _Step(network, network, prepared, tagger.method, tagger.config)
+    step = BatchLosses(network, network, prepared, tagger.method, tagger.config)
     with torch.no_grad():
         batch = collate(prepared.data.text, [1, 4])
         losses, total = step.losses(batch, tagger.config.epochs)

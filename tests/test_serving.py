@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import CfnerError, ConfigError, ModelError
 from cfner.network.prediction import tag
-from cfner.serving import guards, pipeline
+from cfner.serving import middleware, pipeline
 from cfner.serving.app import Service, create_app
 from cfner.serving.http_errors import RefusalError
 from cfner.serving.metrics import SECONDS, Histogram
@@ -241,7 +241,7 @@ def test_the_page_is_strict_and_whole(client: TestClient) -> None:
     assert "unsafe" not in policy
     for part in ("<style", "style=", "onclick", "http://", "https://", "<script>"):
         assert part not in page.text
-    for file in Path(guards.__file__).parent.joinpath("static").glob("*.js"):
+    for file in Path(middleware.__file__).parent.joinpath("static").glob("*.js"):
         assert client.get(f"/static/{file.name}").headers["content-type"].startswith("text/javascript")
         for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http:"):
             assert forbidden not in file.read_text()
@@ -301,13 +301,13 @@ def test_every_route_with_no_wrong_and_right_key(model: Path) -> None:
 
 def test_keys_are_compared_in_constant_time(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[int, int]] = []
-    plain = guards.hmac.compare_digest
+    plain = middleware.hmac.compare_digest
 
     def watched(one: bytes, other: bytes) -> bool:
         compared.append((len(one), len(other)))
         return plain(one, other)
 
-    monkeypatch.setattr(guards.hmac, "compare_digest", watched)
+    monkeypatch.setattr(middleware.hmac, "compare_digest", watched)
     with client_of(model, api_key=KEY) as client:
         for key in ("", "x", KEY[:5], KEY * 50, KEY):
             client.get("/model", headers={"X-API-Key": key})
