@@ -21,7 +21,7 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.network.inference import outputs
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
-from cfner.training.loop import TrainingState, _Step
+from cfner.training.loop import BatchLosses, TrainingState
 from cfner.training.preparation import PreparedStep
 
 
@@ -88,7 +88,7 @@ def check_every_term_moves_the_student(subject: Subject, tagger: ContinualTagger
     prepared = prepared_step(tagger)
     network = tagger.model.network.train()
     body = {name: weight for name, weight in network.body.named_parameters() if weight.requires_grad}
-    step = _Step(network, network, prepared, tagger.method, tagger.config)
+    step = BatchLosses(network, network, prepared, tagger.method, tagger.config)
     batch = collate(prepared.data.text, range(prepared.data.text.windows))
     losses, _ = step.losses(batch, tagger.config.epochs)
     weights = {term.name: term.weight for term in prepared.objective.terms}

@@ -97,7 +97,7 @@ class Watch(Silent):
 
 def _listen_in(watch: Watch) -> None:
     """In a child: let the watch see the loop's own parts."""
-    make, step, judge, add = loop.make_optimiser, loop._Step, EpochChoice.__call__, ModelFolder.add
+    make, step, judge, add = loop.make_optimiser, loop.BatchLosses, EpochChoice.__call__, ModelFolder.add
 
     def make_optimiser(*given: Any, **named: Any) -> Any:
         watch.optimiser = make(*given, **named)
@@ -116,7 +116,7 @@ def _listen_in(watch: Watch) -> None:
         watch.happened("between steps")
         return found
 
-    loop.make_optimiser, loop._Step = make_optimiser, make_step  # type: ignore[assignment, misc]
+    loop.make_optimiser, loop.BatchLosses = make_optimiser, make_step  # type: ignore[assignment, misc]
     EpochChoice.__call__, ModelFolder.add = judged, added  # type: ignore[method-assign]
 
 
