@@ -12,14 +12,13 @@ from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Scores
-from cfner.files.json_files import write_json
-from cfner.files.lock import PATIENCE, locked
 from cfner.methods.registry import create
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
-from cfner.store.model_files import LoadedModel, read_model, write_model
-from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.open import is_model_folder, open_model
+from cfner.store.model_files import LoadedModel
+from cfner.store.model_folder import StoredStep
+from cfner.store.open import is_model_folder, load_step, open_model
+from cfner.store.save import save_step
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
@@ -31,7 +30,7 @@ from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
 from cfner.training.randomness import derived_seed
-from cfner.training.record import StepRecord, read_record
+from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
 from cfner.training.selection import EpochChoice, old_predictions
 from cfner.training.state import TrainingState
 
@@ -79,23 +78,20 @@ class ContinualTagger:
 
         How a training is watched (trackers, workers and the like) is never taken from the folder.
         """
-        stored = ModelFolder(folder).step(step)
-        ModelFolder(folder).verify(stored)
-        found = read_record(stored)
-        saved = found.settings
+        found = load_step(folder, step)
+        recorded = saved = usable_settings(found.record)
         if settings.get("method", saved["method"]) != saved["method"]:
             saved = saved | {"parameters": {}, "without": ()}  # another method has other parameters
         if isinstance(given := settings.get("parameters", {}), Mapping):  # what is none is refused below
             settings["parameters"] = {**saved.get("parameters", {}), **given}
-        model = read_model(stored)
         try:
-            config = TrainingConfig.build({**saved, "encoder": model.encoder, **settings})
+            config = TrainingConfig.build({**saved, "encoder": found.model.encoder, **settings})
         except ConfigError:
-            found.refuse_bad_settings()
+            refuse_bad_settings(recorded, found.stored.folder)
             raise
-        tagger = cls(model, config)
-        tagger.record, tagger.scores = found.record, found.scores
-        tagger._saved, tagger._parent = stored, found.parent
+        tagger = cls(found.model, config)
+        tagger.record, tagger.scores = StepRecord.from_json(found.record), found.scores
+        tagger._saved, tagger._parent = found.stored, found.record["parent"]
         return tagger
 
     @classmethod
@@ -249,30 +245,16 @@ class ContinualTagger:
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
-        with locked(Path(folder), wait=PATIENCE):
-            ModelFolder(folder).sweep()
-            return self._add_to(ModelFolder(folder), self.record, extras or {})
-
-    def _add_to(self, target: ModelFolder, record: StepRecord, extras: Mapping[str, Any]) -> StoredStep:
-        if self._saved is not None and self._saved.folder.parent.resolve() == target.steps_path.resolve():
-            return self._saved  # this very step is there already, and steps are immutable
-        if target.exists() and target.step().hash != self._parent:
-            raise ModelError(
-                "The folder's current step is not the one that this model was learned from.",
-                where=str(target.path),
-                remedy="Choose another folder, or continue from the folder with ContinualTagger.load.",
-            )
-
-        def write(path: Path) -> None:
-            write_model(path, self.model)
-            write_json(path / "step.json", record.to_json(self._parent))
-            if self.scores is not None:
-                on = {} if self.scored_on is None else {"scored_on": self.scored_on}
-                write_json(path / "scores.json", self.scores.to_json() | on)
-            for name, value in extras.items():
-                write_json(path / name, value)
-
-        self._saved = target.add(write)
+        on = {} if self.scored_on is None else {"scored_on": self.scored_on}
+        self._saved = save_step(
+            folder,
+            self.model,
+            self.record.to_json(self._parent),
+            parent=self._parent,
+            scores=None if self.scores is None else self.scores.to_json() | on,
+            extras=extras,
+            saved=self._saved,
+        )
         return self._saved
 
     def push_to_hub(

@@ -24,6 +24,7 @@ from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import locked
 from cfner.files.json_files import refuse_unusual
 from cfner.store.model_folder import CURRENT, ModelFolder, is_step_name
+from cfner.store.save import as_stored
 from cfner.stream.manifest import settings_hash
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
@@ -198,7 +199,7 @@ class Workplace:
         """Save the learned step and put the model in its place."""
         if self.out is not None:
             return self._move(tagger, extras, self.out)
-        facts = {} if tagger.record is None else tagger.record.to_json(tagger.parent)
+        facts = {} if tagger.record is None else as_stored(tagger.record.to_json(tagger.parent), tagger.parent)
         write_text_atomic(self.unfinished / _SAVING, self._note(facts))
         try:
             tagger.save(self.model, extras)

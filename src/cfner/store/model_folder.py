@@ -127,6 +127,12 @@ class ModelFolder:
             )
         return StoredStep(folder, wanted, seal["hash"])
 
+    def verified(self, name: str | int | None = None) -> StoredStep:
+        """The same, every byte checked."""
+        step = self.step(name)
+        self.verify(step)
+        return step
+
     def verify(self, step: StoredStep) -> None:
         """Every byte is what it was when the step was sealed, or an error names the file that is not."""
         seal = _read_seal(step.folder)

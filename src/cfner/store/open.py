@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cfner.errors import ModelError
+from cfner.evaluation.scores import Scores
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, read_model
-from cfner.store.model_folder import CURRENT, ModelFolder
+from cfner.store.model_folder import CURRENT, ModelFolder, StoredStep
+from cfner.store.step_files import SCORES, read_facts, read_if_there
+
+
+@dataclass(frozen=True)
+class LoadedStep:
+    """A step with everything that its folder says of it. ``record`` is its step.json."""
+
+    stored: StoredStep
+    model: LoadedModel
+    record: dict[str, Any]
+    scores: Scores | None
+
+
+def load_step(folder: str | Path, step: int | None = None) -> LoadedStep:
+    """The current step of a model folder (or another), every byte checked against its seal."""
+    stored = ModelFolder(folder).verified(step)
+    record, scores = read_facts(stored), read_if_there(stored, SCORES, Scores.from_json)
+    return LoadedStep(stored, read_model(stored), record, scores)
 
 
 def is_model_folder(source: str | Path) -> bool:
@@ -19,10 +40,7 @@ def is_model_folder(source: str | Path) -> bool:
 def open_model(source: str | Path, step: int | None = None) -> LoadedModel:
     """The model of a folder's current step (or another), its seal checked; or a checkpoint as it is."""
     if is_model_folder(source):
-        folder = ModelFolder(source)
-        stored = folder.step(step)
-        folder.verify(stored)
-        return read_model(stored)
+        return read_model(ModelFolder(source).verified(step))
     path = Path(source)
     if path.is_dir() and not (path / "config.json").is_file():
         raise ModelError(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, ModelError
-from cfner.evaluation.scores import Scores
-from cfner.store.model_folder import StoredStep
-from cfner.store.step_files import FACTS, SCORES, read_facts, read_if_there
+from cfner.store.step_files import FACTS
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
@@ -74,42 +73,31 @@ class StepRecord:
         }
         return cls(labels.types, (), facts)
 
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> StepRecord:
+        return cls(tuple(facts["types"]), tuple(facts["known"]), facts)
+
     def to_json(self, parent: str | None) -> dict[str, Any]:
         return {"parent": parent, "types": self.types, "known": self.known, **self.facts}
 
 
-@dataclass(frozen=True)
-class SavedRecord:
-    """A step's record as it was read back."""
+def usable_settings(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a saved step's settings those that decide what is computed, and that this version knows.
 
-    record: StepRecord
-    parent: str | None
-    settings: dict[str, Any]  # of TrainingConfig, those that decide what is computed and this version knows
-    scores: Scores | None
-    file: Path
-
-    def refuse_bad_settings(self) -> None:
-        """When settings were refused: if those in the record are to blame, say which file holds them."""
-        try:
-            TrainingConfig.build(self.settings)
-        except ConfigError as error:
-            raise ModelError(
-                f"The settings with which the step was learned cannot be used. {error.what}",
-                where=str(self.file),
-                remedy="Give other values for them, or take another step.",
-            ) from error
-
-
-def read_record(stored: StoredStep) -> SavedRecord:
-    """Of the settings, those that say how a training is watched stay behind: a model may be a stranger's,
-    and it is not for a stranger to say where a training is reported to.
+    Those that say how a training is watched stay behind: a model may be a stranger's, and it is not for a
+    stranger to say where a training is reported to.
     """
-    facts = read_facts(stored)
     usable = TrainingConfig.model_fields.keys() - RUNTIME_ONLY
-    return SavedRecord(
-        StepRecord(tuple(facts["types"]), tuple(facts["known"]), facts),
-        facts["parent"],
-        {key: value for key, value in facts["config"].items() if key in usable},
-        read_if_there(stored, SCORES, Scores.from_json),
-        stored.folder / FACTS,
-    )
+    return {key: value for key, value in record["config"].items() if key in usable}
+
+
+def refuse_bad_settings(settings: Mapping[str, Any], step: Path) -> None:
+    """When settings were refused: if the saved ones are to blame, say which file holds them."""
+    try:
+        TrainingConfig.build(settings)
+    except ConfigError as error:
+        raise ModelError(
+            f"The settings with which the step was learned cannot be used. {error.what}",
+            where=str(step / FACTS),
+            remedy="Give other values for them, or take another step.",
+        ) from error

@@ -1,0 +1,58 @@
+"""Save a step: the only place that adds one to a model folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ModelError
+from cfner.files.json_files import write_json
+from cfner.files.lock import PATIENCE, locked
+from cfner.store.model_files import LoadedModel, write_model
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.step_files import FACTS, SCORES
+
+
+def save_step(
+    folder: str | Path,
+    model: LoadedModel,
+    record: Mapping[str, Any],
+    *,
+    parent: str | None,
+    scores: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    saved: StoredStep | None = None,
+) -> StoredStep:
+    """Add a step to a model folder and make it current.
+
+    ``parent``: the hash of the step that it was learned from, which must be the folder's current one.
+    ``extras``: JSON files to keep with the step, by name. ``saved``: where this very step was saved before;
+    if that is in this folder, nothing is left to do, since steps are immutable.
+    """
+    target = ModelFolder(folder)
+
+    def write(path: Path) -> None:
+        write_model(path, model)
+        write_json(path / FACTS, as_stored(record, parent))
+        if scores is not None:
+            write_json(path / SCORES, scores)
+        for name, value in (extras or {}).items():
+            write_json(path / name, value)
+
+    with locked(target.path, wait=PATIENCE):
+        target.sweep()
+        if saved is not None and saved.folder.parent.resolve() == target.steps_path.resolve():
+            return saved
+        if target.exists() and target.step().hash != parent:
+            raise ModelError(
+                "The folder's current step is not the one that this model was learned from.",
+                where=str(target.path),
+                remedy="Choose another folder, or continue from the folder with ContinualTagger.load.",
+            )
+        return target.add(write)
+
+
+def as_stored(record: Mapping[str, Any], parent: str | None) -> dict[str, Any]:
+    """A step's record as step.json holds it."""
+    return {**record, "parent": parent}
