@@ -21,8 +21,9 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.network.inference import outputs
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
-from cfner.training.loop import BatchLosses, TrainingState
+from cfner.training.loop import BatchLosses
 from cfner.training.preparation import PreparedStep
+from cfner.training.record import StepRecord
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ def check_method(
 def check_learns_two_steps(subject: Subject) -> ContinualTagger:
     tagger = subject.tagger()
     for number in range(2):
-        state = tagger.learn(subject.step(number))
+        record = tagger.learn(subject.step(number))
         assert tagger.types == subject.stream[number].types_so_far
-        assert_finite(tagger, state)
-        first, last = (_total(tagger, state.history[epoch]) for epoch in (0, -1))
+        assert_finite(tagger, record)
+        first, last = (_total(tagger, record.history[epoch]) for epoch in (0, -1))
         assert last < first, f"the loss of step {number + 1} rose from {first} to {last}"
     sentence = subject.stream.test[0]
     found = tagger.predict(sentence)
@@ -165,10 +166,10 @@ def weights_of(tagger: ContinualTagger) -> dict[str, Tensor]:
     return tagger.model.network.state_dict()
 
 
-def assert_finite(tagger: ContinualTagger, state: TrainingState) -> None:
+def assert_finite(tagger: ContinualTagger, record: StepRecord) -> None:
     for key, value in weights_of(tagger).items():
         assert torch.isfinite(value).all(), f"{key} is not finite"
-    for figures in state.history:
+    for figures in record.history:
         assert all(math.isfinite(value) for value in figures.values()), f"not finite: {figures}"
 
 

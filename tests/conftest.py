@@ -143,8 +143,7 @@ def two_steps(
     tagger = ContinualTagger.from_pretrained(**tiny_settings)
     for step in tiny_stream:
         tagger.learn(step)
-        tagger.evaluate(tiny_stream.test_up_to(step))
-        tagger.save(folder)
+        tagger.save(folder, tagger.evaluate(tiny_stream.test_up_to(step)))
     return folder
 
 

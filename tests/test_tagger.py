@@ -72,6 +72,26 @@ def test_sentences_without_words_do_not_change_a_score(
     assert learned.evaluate([]).micro_f1 == 0
 
 
+def test_an_evaluation_says_what_was_found_in_each_sentence(
+    learned: ContinualTagger, tiny_stream: TaskStream
+) -> None:
+    padded = (Sentence(()), *tiny_stream.test)
+    found = learned.evaluate(padded).found
+    assert found[0] == () and any(found)
+    assert list(found) == [prediction.spans for prediction in learned.predict(padded)]
+
+
+def test_only_the_scores_that_save_is_handed_are_written(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream, tmp_path: Path
+) -> None:
+    tagger = fresh(tiny_settings)
+    record = tagger.learn(tiny_stream[0])
+    assert record is tagger.record and len(record.history) == record.best_epoch == 1
+    tagger.evaluate(tiny_stream.test_up_to(0))
+    step = tagger.save(tmp_path / "model")
+    assert not (step.folder / "scores.json").exists()
+
+
 # -- prediction --------------------------------------------------------------------------------------------
 
 

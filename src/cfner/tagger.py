@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from cfner.batches.encoding import encode
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
-from cfner.evaluation.scores import Scores
+from cfner.evaluation.scores import Evaluation, Scores
 from cfner.methods.registry import create
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
@@ -52,10 +53,7 @@ class ContinualTagger:
         self.method = create(
             config.method, config.parameters, config.without, as_published=config.as_published
         )
-        self.record: StepRecord | None = None
-        self.scores: Scores | None = None
-        self.scored_on: str | None = None  # in words, where it is not simply test data
-        self.found: tuple[tuple[Sentence, tuple[Span, ...]], ...] = ()  # by the last evaluation, to look into
+        self.record: StepRecord | None = None  # how the model became what it is
         self.prepared: PreparedStep | None = None  # the last step learned here, to look into
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
@@ -90,7 +88,7 @@ class ContinualTagger:
             refuse_bad_settings(recorded, found.stored.folder)
             raise
         tagger = cls(found.model, config)
-        tagger.record, tagger.scores = StepRecord.from_json(found.record), found.scores
+        tagger.record = StepRecord.from_json(found.record)
         tagger._saved, tagger._parent = found.stored, found.record["parent"]
         return tagger
 
@@ -127,8 +125,8 @@ class ContinualTagger:
 
     def learn(
         self, step: Step, progress: Progress | None = None, *, unfinished: Path | None = None
-    ) -> TrainingState:
-        """Learn the step's types from its data, keeping what was learned before.
+    ) -> StepRecord:
+        """Learn the step's types from its data, keeping what was learned before; the record of the step.
 
         ``unfinished``: a folder in which the step is kept between epochs, so that the same call goes on
         where an interrupted one was.
@@ -147,8 +145,11 @@ class ContinualTagger:
         state = self._train(step, labels, progress or Silent(), checkpoint)
         self._half_learned = False
         self.model.network.eval()
-        self._remember(step, labels, state)
-        return state
+        self.model = replace(self.model, labels=labels)
+        self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
+        self._parent = self._saved.hash if self._saved is not None else self._parent
+        self._saved = None
+        return self.record
 
     def _train(
         self, step: Step, labels: LabelSpace, progress: Progress, checkpoint: Checkpoint | None
@@ -200,24 +201,25 @@ class ContinualTagger:
             checkpoint=checkpoint,
         )
 
-    def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
-        """Entity-level scores over all types learned so far, with the two confusions; kept for saving."""
-        self._refuse_half_learned()
-        kept = [sentence for sentence in sentences if len(sentence)]
-        data = self._encode(kept, self.model.labels)
-        predicted = predict_spans(
-            self.model.network, data.text, self.model.labels, batch_size=self.config.eval_batch_size
-        )
-        self.found = tuple(zip(kept, predicted, strict=True))
-        gold = [sentence.spans for sentence in kept]
-        scores = score(gold, predicted, self.types)
+    def evaluate(self, sentences: Sequence[Sentence]) -> Evaluation:
+        """Entity-level scores over all types learned so far, with the two confusions and what was found."""
+        found = self.find(sentences)
+        gold = [sentence.spans for sentence in sentences]
+        scores = score(gold, found, self.types)
+        lost = None
         if self.record is not None:
-            lengths = [len(sentence) for sentence in kept]
             new = self.record.types
             old = [type_ for type_ in self.types if type_ not in new]
-            scores = replace(scores, confusions=confusions(gold, predicted, lengths, old, new))
-        self.scores = scores
-        return scores
+            lost = confusions(gold, found, [len(sentence) for sentence in sentences], old, new)
+        return Evaluation(scores.types, scores.counts, lost, found)
+
+    def find(self, sentences: Sequence[Sentence]) -> tuple[tuple[Span, ...], ...]:
+        """The mentions in each of the sentences, and no more: ``predict`` also says how certain they are."""
+        self._refuse_half_learned()
+        model = self.model
+        text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+        found = predict_spans(model.network, text, model.labels, batch_size=self.config.eval_batch_size)
+        return tuple(found)
 
     # a str is itself a sequence of str; the first overload that fits is the one that counts
     @overload
@@ -237,21 +239,29 @@ class ContinualTagger:
         found = tag(self.model, sentences, batch_size=self.config.eval_batch_size)
         return found[0] if single else found
 
-    def save(self, folder: str | Path, extras: Mapping[str, Any] | None = None) -> StoredStep:
+    def save(
+        self,
+        folder: str | Path,
+        scores: Scores | None = None,
+        *,
+        scored_on: str | None = None,
+        extras: Mapping[str, Any] | None = None,
+    ) -> StoredStep:
         """Add the step learned last to a model folder and make it current.
 
-        ``extras``: JSON files to keep with the step, by name.
+        ``scores`` of this step are kept with it; ``scored_on`` says in words on what, where it is not simply
+        test data. ``extras``: further JSON files to keep with the step, by name.
         """
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
-        on = {} if self.scored_on is None else {"scored_on": self.scored_on}
+        on = {} if scored_on is None else {"scored_on": scored_on}
         self._saved = save_step(
             folder,
             self.model,
             self.record.to_json(self._parent),
             parent=self._parent,
-            scores=None if self.scores is None else self.scores.to_json() | on,
+            scores=None if scores is None else scores.to_json() | on,
             extras=extras,
             saved=self._saved,
         )
@@ -300,9 +310,3 @@ class ContinualTagger:
             max_length=self.model.max_length,
             overlap=self.model.overlap,
         )
-
-    def _remember(self, step: Step, labels: LabelSpace, state: TrainingState) -> None:
-        self.model = replace(self.model, labels=labels)
-        self._parent = self._saved.hash if self._saved is not None else self._parent
-        self._saved, self.scores, self.scored_on = None, None, None
-        self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)

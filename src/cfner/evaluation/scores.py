@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
+
+from cfner.corpus.sentence import Span
 
 _MOST = 10**15  # that a count may be: what can be counted, and computed with
 
@@ -144,6 +146,13 @@ class Scores:
             counts=counts,
             confusions=None if confusions is None else Confusions.from_json(confusions),
         )
+
+
+@dataclass(frozen=True)
+class Evaluation(Scores):
+    """Scores, and the mentions that were found in each sentence."""
+
+    found: tuple[tuple[Span, ...], ...] = field(default=(), compare=False, repr=False)
 
 
 def percent(part: int, whole: int) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +19,11 @@ COLUMNS: Final = ("step", "sentence", "type", "found", "gold", "predicted")
 Row = tuple[int, str, int, int, int]
 
 
-def mention_rows(found: Iterable[tuple[Sentence, Sequence[Span]]]) -> list[Row]:
-    """(sentence, type, found, gold, predicted), where there is anything."""
+def mention_rows(sentences: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> list[Row]:
+    """(sentence, type, found, gold, predicted), where there is anything; only sentences with words count."""
     rows: list[Row] = []
-    for number, (sentence, predicted) in enumerate(found):
+    pairs = (pair for pair in zip(sentences, found, strict=True) if len(pair[0]))
+    for number, (sentence, predicted) in enumerate(pairs):
         gold_spans, predicted_spans = set(sentence.spans), set(predicted)
         both = Counter(span.type for span in gold_spans & predicted_spans)
         gold = Counter(span.type for span in gold_spans)

@@ -13,17 +13,17 @@ from typing import Any
 from accelerate import PartialState
 from accelerate.utils import parse_flag_from_env
 
-from cfner.files.json_files import write_json_atomic
-from cfner.runs.mentions import FILE as MENTIONS
-from cfner.runs.mentions import mention_rows
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.files.atomic import is_partial
-from cfner.store.step_files import SCORES, read_as, read_facts
+from cfner.files.json_files import write_json_atomic
 from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import locked
+from cfner.runs.mentions import FILE as MENTIONS
+from cfner.runs.mentions import mention_rows
 from cfner.store.model_folder import ModelFolder
+from cfner.store.step_files import SCORES, read_as, read_facts
 from cfner.stream.manifest import settings_hash
 from cfner.stream.slicing import mention_counts
 from cfner.stream.stream import TaskStream
@@ -129,9 +129,12 @@ def _run_stream(
     started, done = time.perf_counter(), len(matrix.steps)
     for step in stream.steps[len(matrix.steps) :]:
         tagger.learn(step, progress, unfinished=folder.path if folder is not None else None)
-        matrix = matrix.with_step(tagger.evaluate(stream.test_up_to(step)))
+        test = stream.test_up_to(step)
+        scores = tagger.evaluate(test)
+        matrix = matrix.with_step(scores)
         if folder is not None and tagger.accelerator.is_main_process:
-            tagger.save(folder.path, {MENTIONS: mention_rows(tagger.found)} if keep_mentions else None)
+            extras = {MENTIONS: mention_rows(test, scores.found)} if keep_mentions else None
+            tagger.save(folder.path, scores, extras=extras)
             (folder.path / UNFINISHED).unlink(missing_ok=True)
         tagger.accelerator.wait_for_everyone()
     seconds = time.perf_counter() - started

@@ -17,14 +17,14 @@ from typing import Any
 import torch
 
 from cfner.errors import ConfigError, ModelError
-from cfner.store.open import is_model_folder
 from cfner.files.atomic import PARTIAL, flush, flush_tree, is_partial, write_text_atomic, writing
-from cfner.store.step_files import read_facts
+from cfner.files.json_files import refuse_unusual
 from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import locked
-from cfner.files.json_files import refuse_unusual
 from cfner.store.model_folder import CURRENT, ModelFolder, is_step_name
+from cfner.store.open import is_model_folder
 from cfner.store.save import as_stored
+from cfner.store.step_files import read_facts
 from cfner.stream.manifest import settings_hash
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
@@ -122,10 +122,13 @@ class Workplace:
     def _note(self, facts: Mapping[str, Any]) -> str:
         return settings_hash({"call": self.call, "step": facts})
 
-    def start(self, tagger: ContinualTagger, settings: Mapping[str, Any]) -> ContinualTagger:
+    def start(
+        self, tagger: ContinualTagger, settings: Mapping[str, Any], what: Mapping[str, Any]
+    ) -> ContinualTagger:
         """Put the steps so far into the unfinished folder; the tagger as it goes on from there.
 
-        A checkpoint becomes the first step. What an interrupted ``learn`` left there is used again.
+        A checkpoint becomes the first step, saved with ``what``. What an interrupted ``learn`` left
+        there is used again.
         """
         here = ModelFolder(self.unfinished)
         self._refuse_taken()  # by another call, whose lock this one has waited for
@@ -150,7 +153,7 @@ class Workplace:
                 raise self._left_by_another()
             _keep_only(here, {first}, first)
             return left
-        tagger.save(here.path)
+        tagger.save(here.path, **what)
         return tagger
 
     def _refuse_strange(self, here: ModelFolder) -> None:
@@ -195,16 +198,18 @@ class Workplace:
             remedy="Remove it if it is not needed, or move it away.",
         )
 
-    def accept(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
+    def accept(self, tagger: ContinualTagger, what: Mapping[str, Any]) -> Path:
         """Save the learned step and put the model in its place."""
         if self.out is not None:
-            return self._move(tagger, extras, self.out)
-        facts = {} if tagger.record is None else as_stored(tagger.record.to_json(tagger.parent), tagger.parent)
+            return self._move(tagger, what, self.out)
+        facts = (
+            {} if tagger.record is None else as_stored(tagger.record.to_json(tagger.parent), tagger.parent)
+        )
         write_text_atomic(self.unfinished / _SAVING, self._note(facts))
         try:
-            tagger.save(self.model, extras)
+            tagger.save(self.model, **what)
         except ModelError as error:  # somebody changed the model meanwhile: what was learned is not lost
-            kept = self.refuse(tagger, extras)
+            kept = self.refuse(tagger, what)
             raise ModelError(
                 f"{error.what} The step that was learned is kept aside in {kept}.",
                 where=error.where,
@@ -214,17 +219,17 @@ class Workplace:
             _remove(self.unfinished)
         return Path(self.model)
 
-    def refuse(self, tagger: ContinualTagger, extras: Mapping[str, Any]) -> Path:
+    def refuse(self, tagger: ContinualTagger, what: Mapping[str, Any]) -> Path:
         """Keep the refused model aside, whole, so that it can be looked at."""
         if self.out is None:
             aside = ModelFolder(self.unfinished)
             (aside.path / _SAVING).unlink(missing_ok=True)
             shutil.rmtree(aside.steps_path, ignore_errors=True)
             _copy_steps(ModelFolder(self.model), aside, tagger.parent)
-        return self._move(tagger, extras, self.aside)
+        return self._move(tagger, what, self.aside)
 
-    def _move(self, tagger: ContinualTagger, extras: Mapping[str, Any], target: Path) -> Path:
-        tagger.save(self.unfinished, extras)
+    def _move(self, tagger: ContinualTagger, what: Mapping[str, Any], target: Path) -> Path:
+        tagger.save(self.unfinished, **what)
         with writing(target):
             self.unfinished.rename(target)
             flush(target.parent)

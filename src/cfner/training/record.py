@@ -27,6 +27,16 @@ class StepRecord:
     known: tuple[str, ...]  # learned before
     facts: dict[str, Any]
 
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """The figures of each epoch; empty if nothing was trained."""
+        return list(self.facts.get("history", []))
+
+    @property
+    def best_epoch(self) -> int | None:
+        """The epoch whose weights were kept."""
+        return self.facts.get("best_epoch")
+
     @classmethod
     def of_learning(
         cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str

@@ -115,16 +115,16 @@ def learn(
     )
     judge = _Judge(tagger, known, guarded, compared_texts(fresh, unlabelled))
     judge.check_accepted(accept_forgetting)
+    first: dict[str, Any] = {}
     if guarded is not None and tagger.saved_step is None:  # a checkpoint, about to become the first step
-        tagger.scores, tagger.scored_on = _score_on(tagger, guarded, tagger.types), "the guard's sentences"
+        first = {"scores": _score_on(tagger, guarded, tagger.types), "scored_on": "the guard's sentences"}
     with locked(place.unfinished):
-        tagger = place.start(tagger, wanted)
+        tagger = place.start(tagger, wanted, first)
         parent = _number(tagger)
-        state = tagger.learn(step, progress, unfinished=place.unfinished)
+        record = tagger.learn(step, progress, unfinished=place.unfinished)
         report = judge.guard(tagger, max_forgetting, accept_forgetting)
         agreements = judge.agreements(tagger)
-        tagger.scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
-        tagger.scored_on = scored_on
+        scores, scored_on = _scores(tagger, fresh, plan.current, guarded, known)
         accepted = report is None or not report.refused
         told = {
             "scored_on": scored_on,
@@ -132,16 +132,17 @@ def learn(
             "agreement": [item.to_json() for item in agreements],
         }
         save = place.accept if accepted else place.refuse
-        folder = save(tagger, {"report.json": {"accepted": accepted, **told}})
+        extras = {"report.json": {"accepted": accepted, **told}}
+        folder = save(tagger, {"scores": scores, "scored_on": scored_on, "extras": extras})
     return Learned(
         folder=folder,
         accepted=accepted,
         plan=plan,
         step=_number(tagger),
         parent=parent,
-        best_epoch=state.best_epoch,
-        epochs=tuple(state.history),
-        scores=tagger.scores,
+        best_epoch=record.best_epoch or 0,
+        epochs=tuple(record.history),
+        scores=scores,
         scored_on=scored_on,
         guard=report,
         agreement=agreements,
