@@ -30,16 +30,16 @@ demo: $(VENV)/.demo-installed
 	$(BIN)/cfner demo
 
 test: $(VENV)/.dev-installed
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# long measurements and long trials; not part of `make test`
+# long measurements and long trials; not part of `make test`. Flags of the first: make bench BENCH="--json --check"
 bench: $(VENV)/.dev-installed
-	$(BIN)/cfner bench speed
-	@[ -z "$$CFNER_DATA" ] || $(BIN)/python tests/bench/against_huggingface.py
+	$(BIN)/python benchmarks/speed.py $(BENCH)
+	@[ -z "$$CFNER_DATA" ] || $(BIN)/python benchmarks/against_huggingface.py
 
 # these also run within `make test`, a few times; the figures are printed
 TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py

@@ -355,8 +355,6 @@ NUMBERS = {
     "serve {model} --port": ODD[:1] + ODD[2:],
     "bench run --data {data} --out {out} --min-mentions 1 --dry-run --processes": ODD[:5],
     "bench run --data {data} --out {out} --min-mentions 1 --dry-run --gpus": ODD[:1] + ODD[2:5],
-    "bench speed {data} --repeat": ODD[:5],
-    "bench speed {data} --sentences": ODD,
 }
 
 

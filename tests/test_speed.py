@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cfner.benchmark.speed import Ratio, speed_report
-from cfner.benchmark.speed_setup import Bench, relabelled
-from cfner.cli.main import app
+import speed
 from cfner.corpus.corpus import Corpus
-from cfner.errors import ConfigError
+from speed_ratios import Ratio
+from speed_setup import Bench, relabelled
 
 RATIOS = [
     Ratio("met", 1.0, 0.9, 1.1, 1.1),
@@ -31,25 +29,35 @@ def test_targets_are_missed_in_their_own_sense() -> None:
 
 @pytest.mark.parametrize(("flags", "code"), [([], 0), (["--check"], 1)])
 def test_check_exits_with_1_and_names_each_target_missed(
-    flags: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+    flags: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("faker", reason="the extra 'demo' is not installed")
 
     def report(*_: Any) -> Iterator[Ratio]:
         yield from RATIOS
 
-    monkeypatch.setattr("cfner.benchmark.speed.speed_report", report)
-    done = CliRunner().invoke(app, ["bench", "speed", "--sentences", "5", "--json", *flags])
-    assert done.exit_code == code, done.output
-    figures = {row["name"]: row["missed"] for row in json.loads(done.stdout)["ratios"]}
+    monkeypatch.setattr(speed, "speed_report", report)
+    assert speed.main(["--sentences", "5", "--json", *flags]) == code
+    said = capsys.readouterr()
+    figures = {row["name"]: row["missed"] for row in json.loads(said.out)["ratios"]}
     assert figures == {ratio.name: ratio.missed for ratio in RATIOS}
-    assert ("Missed: too slow; not fast enough" in done.stderr) == bool(code)
+    assert ("Missed: too slow; not fast enough" in said.err) == bool(code)
 
 
-def test_a_part_that_does_not_exist_is_refused(tmp_path: Path, tiny_corpus: Corpus) -> None:
-    bench = Bench.of(tiny_corpus, tmp_path, encoder="none", batch_size=1)
-    with pytest.raises(ConfigError, match="prediction"):
-        list(speed_report(bench, 1, lambda _: None, ["predictions"]))
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "epochs,predictions"], "no part 'predictions'; there are epochs, trainer"),
+        (["--repeat", "0"], "0 is less than 1"),
+        (["--sentences", "-3"], "-3 is less than 1"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        speed.main(words)
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wanted", [1, 2, 3, 16])

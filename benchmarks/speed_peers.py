@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from cfner.benchmark.speed_setup import Bench, seconds
 from cfner.corpus.sentence import Sentence
 from cfner.network.dropout import set_dropout
 from cfner.objective.matching import nearest_neighbours
 from cfner.store.pretrained import load_pretrained, resolve
 from cfner.stream.labels import LabelSpace
 from cfner.training.config import TrainingConfig
+from speed_setup import Bench, seconds
 
 IGNORED = -100  # the label of positions that a stock classifier does not learn
 
@@ -46,7 +46,7 @@ def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
         set_dropout(model, TrainingConfig().dropout)
     took: list[float] = []
 
-    class Stopwatch(TrainerCallback):  # type: ignore[misc]
+    class Stopwatch(TrainerCallback):
         def on_epoch_begin(self, *_: Any, **__: Any) -> None:
             self.started = time.perf_counter()
 
@@ -116,7 +116,7 @@ def search_seconds(tokens: int, queries: int, width: int = 384, k: int = 3) -> t
     here = seconds(lambda: nearest_neighbours(features, k, wanted))
     if not has_faiss():
         return here, None
-    import faiss  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import faiss
 
     faiss.omp_set_num_threads(torch.get_num_threads())
     table = features.numpy()

@@ -1,6 +1,6 @@
 """Does our tagger learn as well as a plain Hugging Face token classifier? Same encoder, data, epochs, rate.
 
-    CFNER_DATA=... python tests/bench/against_huggingface.py [--corpus fewnerd8] [--every 8] [--epochs 3]
+    CFNER_DATA=... python benchmarks/against_huggingface.py [--corpus fewnerd8] [--every 8] [--epochs 3]
 
 All types are learned in one step (`joint` on a stream of one step), by the cosine head, by our linear head
 and by the stock model with AdamW, linear warm-up and decay; scored by the same metric on the same test data.
