@@ -6,13 +6,14 @@ import gc
 import os
 import random
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+import warm
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.stream.stream import TaskStream
@@ -43,9 +44,18 @@ TEMPLATES = [
 ]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None):
+        warm.python()  # one for all workers, which find it in their environment
+
+
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of 2 layers, 32 wide, 64 positions, with a WordPiece tokenizer that splits most words."""
+    return make_encoder(tmp_path_factory.mktemp("encoder"), WHOLE_WORDS)
+
+
+def make_encoder(folder: Path, whole_words: Iterable[str]) -> Path:
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
@@ -55,7 +65,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     signs = string.ascii_lowercase + string.digits + ".,-'"
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *signs, *(f"##{sign}" for sign in signs)]
     # "a" is a letter and a word, so take each piece once
-    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, *WHOLE_WORDS]))}
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys([*pieces, *whole_words]))}
     pieces_of = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     pieces_of.normalizer = normalizers.BertNormalizer(lowercase=True)
     pieces_of.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -80,7 +90,6 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         max_position_embeddings=64,
         initializer_range=0.1,  # the usual 0.02 leaves so small a network nearly blind to its input
     )
-    folder = tmp_path_factory.mktemp("encoder")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         BertForTokenClassification(config).save_pretrained(folder)

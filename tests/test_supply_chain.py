@@ -17,6 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import warm
+
 ROOT = Path(__file__).resolve().parents[1]
 USER_EXTRAS = ("demo", "serve")
 LINE = re.compile(r"([a-z0-9.-]+)==(\S+)( ; [^\\]+)?((?: \\\n    --hash=sha256:[0-9a-f]{64})+)")
@@ -133,13 +135,13 @@ print(); print(json.dumps({"asked": asked}))
 """
 
 
-def watched(program: str, *words: str, folder: Path) -> dict[str, Any]:
+def watched(program: str, *words: str, folder: Path, python: str) -> dict[str, Any]:
     """Run a program in a process where every use of the network is noted, and refused."""
     offline = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY")
     environment = {key: value for key, value in os.environ.items() if key not in offline}
     environment |= {"HF_HOME": str(folder / "empty"), "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + program, *words],
+        [python, "-c", PRELUDE + program, *words],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -151,7 +153,7 @@ def watched(program: str, *words: str, folder: Path) -> dict[str, Any]:
 
 
 def test_importing_talks_to_nobody(tmp_path: Path) -> None:
-    assert watched(EVERY_MODULE, folder=tmp_path)["asked"] == []
+    assert watched(EVERY_MODULE, folder=tmp_path, python=sys.executable)["asked"] == []
 
 
 def test_the_commands_talk_to_nobody(two_steps: Path, tmp_path: Path) -> None:
@@ -167,14 +169,14 @@ def test_the_commands_talk_to_nobody(two_steps: Path, tmp_path: Path) -> None:
         ["history", "model2", "--verify"],
         ["export", "model2", "--out", "exported"],
     ]
-    found = watched(RUN, json.dumps(commands), folder=tmp_path)
+    found = watched(RUN, json.dumps(commands), folder=tmp_path, python=warm.python())
     assert found["codes"] == [0] * len(commands), found["err"]
     assert found["asked"] == []
 
 
 def test_a_name_on_the_hub_is_asked_for_there_and_only_then(tmp_path: Path) -> None:
     commands = [["predict", "some-owner/some-model", "Ada"]]
-    found = watched(RUN, json.dumps(commands), folder=tmp_path)
+    found = watched(RUN, json.dumps(commands), folder=tmp_path, python=warm.python())
     assert found["codes"] == [2]
     assert found["asked"]
     assert "Traceback" not in found["err"]

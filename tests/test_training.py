@@ -6,7 +6,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+import warm
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, TrainingError
 from cfner.methods import create
@@ -431,7 +431,7 @@ def test_two_processes_train_one_model(
     # --multi_gpu is accelerate's name for "several processes here"; on CPUs they talk over gloo
     launch = "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
     flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 2 --batch-size 7 --json"
-    command = [sys.executable, "-m", *launch.split(), "--dynamo_backend", "no", "--main_process_port", "0"]
+    command = [warm.python(), "-m", *launch.split(), "--dynamo_backend", "no", "--main_process_port", "0"]
     command += [str(script), "train", str(tiny_data), "--out", str(out), *flags.split()]
     command += ["--encoder", str(tiny_settings["encoder"])]
     extra = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "RANKS": str(ranks)}

@@ -12,16 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import warm
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
-from counts import tell, times
+from counts import TIMED, tell, times
 
 STOPS = times(30, quick=2, short=2)
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def _grid(data: Path, encoder: Path, out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cfner", "bench", "run", "--data", str(data), "--out", str(out)]
+    python = sys.executable if TIMED else warm.python()
+    command = [python, "-m", "cfner", "bench", "run", "--data", str(data), "--out", str(out)]
     stream = ["--first", "2", "--per-step", "1", "--min-mentions", "1", "--seeds", "0,1", "--epochs", "3"]
     methods = ["--methods", "cfner, extendner, lucir", "--jobs", "2"]
     settings = ["--encoder", str(encoder), "--set", "checkpoint_minutes=0"]
