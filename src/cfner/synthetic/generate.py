@@ -15,9 +15,8 @@ from functools import cache
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError
-from cfner.synthetic.narrative import CLAUSES
+from cfner.synthetic.lists import ABBREVIATIONS, sections
 from cfner.synthetic.slots import SlotFiller
-from cfner.synthetic.templates import FAMILIES
 from cfner.synthetic.values import Split, ValueBook, value_books
 
 TYPES: tuple[str, ...] = (
@@ -28,19 +27,11 @@ TYPES: tuple[str, ...] = (
 _ENTITY_FREE_SHARE = 0.34
 _TAIL_SHARE = 0.3
 _NOISE = {"lower_name": 0.04, "typo": 0.01, "no_full_stop": 0.12, "abbreviate": 0.25, "case": 0.03}
-_ABBREVIATIONS = {
-    "patient": "pt",
-    "history": "hx",
-    "with": "w/",
-    "without": "w/o",
-    "after": "p",
-    "diagnosed": "dx'd",
-    "follow-up": "f/u",
-    "procedure": "proc",
-    "admitted": "adm",
-    "discharged": "d/c'd",
-    "because of": "2/2",
-}
+_FAMILIES: dict[str, list[str]] = {}
+_WEIGHTS: dict[str, float] = {}  # how often a family is drawn, relative to the others
+for _title, _lines in sections("templates.txt").items():
+    _name, _weight = _title.split()
+    _FAMILIES[_name], _WEIGHTS[_name] = _lines, float(_weight)
 _SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
 
@@ -93,12 +84,11 @@ def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0)
 @cache
 def templates() -> tuple[Template, ...]:
     """All templates; which split one belongs to follows from its place in its family, never from the seed."""
-    blocks = {**{family: text for family, (_, text) in FAMILIES.items()}, "clause": CLAUSES}
     homes: tuple[Split, ...] = ("train", "train", "test", "train", "dev", "train", "test", "train")
     return tuple(
         Template(f"{family}-{number:02d}", family, homes[number % len(homes)], line)
-        for family, block in blocks.items()
-        for number, line in enumerate(block.strip().splitlines())
+        for family, lines in _FAMILIES.items()
+        for number, line in enumerate(lines)
     )
 
 
@@ -122,7 +112,7 @@ def _write(home: Split, book: ValueBook, rng: random.Random) -> Sentence:
     if rng.random() < _ENTITY_FREE_SHARE:
         chosen = rng.sample(clauses, rng.choice([1, 2, 2, 3]))
     else:
-        family = rng.choices(list(FAMILIES), [weight for weight, _ in FAMILIES.values()])[0]
+        family = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
         chosen = [rng.choice([t for t in templates() if t.family == family and t.home == home])]
         if rng.random() < _TAIL_SHARE:
             chosen.append(rng.choice(clauses))
@@ -173,7 +163,7 @@ def _shorten(piece: _Piece, rng: random.Random) -> str:
     if piece.type is not None:
         return piece.text
     text = piece.text
-    for long, short in _ABBREVIATIONS.items():
+    for long, short in ABBREVIATIONS.items():
         if f" {long} " in text and rng.random() < _NOISE["abbreviate"]:
             text = text.replace(f" {long} ", f" {short} ")
     return text

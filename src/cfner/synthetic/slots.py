@@ -5,25 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from cfner.synthetic.values import STATE_CODES, ValueBook, phrases, words
-
-_MONTHS = words("January February March April May June July August September October November December")
-_WEEKDAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-_STREET_KINDS = words("Street St Avenue Ave Road Rd Lane Drive Court Way Terrace Boulevard Park Hill")
-
-_HOSPITAL_FORMS = phrases("""{city} General|{city} General Hospital|{city} Medical Center
-{last} Memorial Hospital|{last} Memorial|{last} Clinic|{state} Medical Center|St. {first}'s Hospital
-St. {first}'s|{last} Hospital|{city} Regional Hospital|{city} Community Hospital
-{last} Rehabilitation Center|{last} Pavilion|{city} Hospital|{last} Nursing Home
-{first} {last} Cancer Center|{country} Baptist Hospital|{state} Eye Infirmary|{last} House
-University of {state} Hospital|Hospital of {city}|{last} and {last} Institute|{city} Health Center|{city} VA
-{last} Manor|{last} Children's""")
-_ORGANIZATION_FORMS = phrases("""{last} and Sons|{last} & {last}|{last} Inc|{last} LLC|{last} Group
-{last} Industries|{last} Foods|{state} Department of Transportation|University of {state}
-{state} State Police|{city} Fire Department|{country} Airlines|Bank of {country}|{city} High School
-{city} Public Library|{state} Power|{last} Medical Supply|{last}-{last}|{city} Health Plan|{last} Insurance
-{first} {last} Foundation|{state} Blue Shield|{city} Housing Authority|{country} Relief Fund|{last} Pharmacy
-{last} Motors|{city} Gas|{last} Construction|{last} Hotel|{state} Lottery|{city} Times|{last} House""")
+from cfner.synthetic.lists import DISTRACTORS, STATE_CODES, WORDS
+from cfner.synthetic.values import ValueBook
 
 _NUMBER_SHAPES: dict[str, list[tuple[str, int]]] = {
     "PHONE": [("#######", 4), ("###-####", 6), ("###-###-####", 5), ("(###) ###-####", 3), ("#####", 2)],
@@ -43,47 +26,6 @@ _NUMBER_SHAPES: dict[str, list[tuple[str, int]]] = {
     "cpt": [("#####", 1)],
 }
 
-_WORDS: dict[str, list[str]] = {
-    name: phrases(choices)
-    for name, choices in {
-        "drug": """Lasix|Coumadin|Lipitor|Zocor|Plavix|Ativan|Percocet|Levaquin|Zosyn|Lopressor|Norvasc
-Prilosec|aspirin|metformin|Prozac|Keppra|Dilantin|vancomycin|Augmentin|Neurontin|Allegra|Ambien|Xanax|Paxil
-Celexa|Dakin's|Premarin|Synthroid|Humira|Remicade|Avandia|Boniva|Carafate|Florinef|Haldol|Imuran""",
-        "symptom": """chest pain|shortness of breath|fever|nausea and vomiting|back pain|dizziness|headache
-weakness|abdominal pain|rash|syncope|cough|blurred vision|palpitations|leg swelling|weight loss|confusion
-night sweats""",
-        "finding": """pneumonia|atrial fibrillation|diabetes mellitus|hypertension|hip fracture
-breast cancer|COPD|renal failure|pulmonary embolus|anaemia|colitis|Parkinson disease|Hodgkin lymphoma
-asthma|cirrhosis|stroke|Crohn disease|Graves disease|MI|CHF|sepsis|cellulitis|osteoporosis|depression
-subdural haematoma|Lyme disease""",
-        "procedure": """cardiac catheterization|colonoscopy|bypass surgery|Whipple procedure
-knee replacement|biopsy|appendectomy|MRI of the brain|endoscopy|Nissen fundoplication|bronchoscopy
-hysterectomy|dialysis|Billroth gastrectomy""",
-        "device": """Foley catheter|Swan Ganz catheter|Hickman line|Harrington rod|Jackson Pratt drain
-Warren shunt|Texas catheter|Denver shunt|Quincy needle|Taylor brace|Carter splint|Blake drain|Boston scope""",
-        "eponym": """Baker cyst|Bell palsy|Paget disease|Wilson disease|Addison disease|Turner syndrome
-Marsh lesion|Cushing syndrome|Young syndrome|Graves disease|Parkinson disease|Norwalk virus|Hodgkin lymphoma
-Lyme disease""",
-        "sign": """Murphy sign|Allen test|Doppler study|Gleason score|Boston naming test|Babinski sign
-Glasgow score""",
-        "brace": "Philadelphia collar|Boston brace|Milwaukee brace|Toronto splint|Miami collar|Taylor brace",
-        "serology": """Lyme serology|West Nile serology|Rocky Mountain fever screen|Norwalk virus PCR
-German measles titre|Rochester criteria|Denver screen|Congo fever titre|Lima stain|Jamestown Canyon titre""",
-        "role": """the nurse|the pharmacist|the social worker|the interpreter|the chaplain|a dietitian
-the case manager|a physical therapist|the dentist|a lawyer|the security guard|the night nurse
-a police officer|a social worker""",
-        "service": """cardiology|neurology|GI|orthopaedics|renal|oncology|surgery|psychiatry|ID|radiology
-pulmonary""",
-        "relative": "wife|husband|son|daughter|sister|brother|mother|friend|niece",
-        "analyte": "sodium|potassium|creatinine|glucose|TSH|LDH|hematocrit|lipase|BUN|INR|ALT|CRP|ESR",
-        "freq": "daily|bid|tid|qhs|twice daily|every morning|prn|q6h",
-        "sex": "man|woman|male|female|gentleman|lady",
-        "sexletter": "M|F",
-        "he": "he|she",
-        "his": "his|her",
-    }.items()
-}
-
 
 def _quantity(rng: random.Random, _: ValueBook) -> str:
     return str(rng.randint(2, 99))
@@ -101,7 +43,7 @@ def _dose(rng: random.Random, _: ValueBook) -> str:
 
 
 def _lab(rng: random.Random, _: ValueBook) -> str:
-    name = rng.choice(_WORDS["analyte"])
+    name = rng.choice(DISTRACTORS["analyte"])
     value = f"{rng.randint(1, 9)}.{rng.randint(0, 9)}" if rng.random() < 0.4 else str(rng.randint(18, 160))
     return f"{name} {rng.choice(['', '', 'of ', 'was '])}{value}"
 
@@ -114,7 +56,7 @@ def _pressure(rng: random.Random, _: ValueBook) -> str:
     return f"{rng.randint(90, 190)}/{rng.randint(50, 99)}"
 
 
-_DISTRACTORS: dict[str, Callable[[random.Random, ValueBook], str]] = {
+_COMPUTED: dict[str, Callable[[random.Random, ValueBook], str]] = {
     "qty": _quantity,
     "small": lambda rng, _: str(rng.randint(2, 12)),
     "temp": lambda rng, _: str(rng.choice([38, 39, 100, 101, 102])),
@@ -147,19 +89,20 @@ def _date(style: str, rng: random.Random) -> str:
     if style == "year":
         return str(year)
     if style == "weekday":
-        return rng.choice(_WEEKDAYS)
+        return rng.choice(WORDS["weekday"])
+    named = WORDS["month"][month - 1]
     forms = [
         (5, f"{month}/{day}"),
         (4, f"{month}/{day}/{year % 100:02d}"),
         (3, f"{month:02d}/{day:02d}/{year}"),
         (2, f"{year}-{month:02d}-{day:02d}"),
-        (2, f"{_MONTHS[month - 1]} {day}"),
-        (2, f"{_MONTHS[month - 1]} {day}, {year}"),
-        (1, f"{day} {_MONTHS[month - 1]} {year}"),
-        (1, f"{_MONTHS[month - 1]} {year}"),
-        (1, _MONTHS[month - 1]),
+        (2, f"{named} {day}"),
+        (2, f"{named} {day}, {year}"),
+        (1, f"{day} {named} {year}"),
+        (1, f"{named} {year}"),
+        (1, named),
         (1, f"{month}-{day}-{year % 100:02d}"),
-        (1, f"{_MONTHS[month - 1][:3]} {day}"),
+        (1, f"{named[:3]} {day}"),
         (1, f"{month}/{year}"),
     ]
     return rng.choices([form for _, form in forms], [weight for weight, _ in forms])[0]
@@ -190,7 +133,7 @@ def _institution(style: str, forms: list[str], rng: random.Random, book: ValueBo
 
 
 def _hospital(style: str, rng: random.Random, book: ValueBook) -> str:
-    name = _institution(style, _HOSPITAL_FORMS, rng, book)
+    name = _institution(style, WORDS["hospital"], rng, book)
     if style != "short" or rng.random() < 0.4:
         return name
     letters = [word[0] for word in name.replace("St.", "S").split() if word[0].isupper()]
@@ -200,7 +143,7 @@ def _hospital(style: str, rng: random.Random, book: ValueBook) -> str:
 def _street(rng: random.Random, book: ValueBook) -> str:
     name = book.pick(rng.choice(["last", "last", "city", "street"]), rng)
     house = "" if rng.random() < 0.25 else f"{rng.randint(1, 999)} "
-    kind = "" if house and rng.random() < 0.1 else f" {rng.choice(_STREET_KINDS)}"
+    kind = "" if house and rng.random() < 0.1 else f" {rng.choice(WORDS['street_kind'])}"
     return f"{house}{name}{kind}"
 
 
@@ -222,10 +165,10 @@ class SlotFiller:
 
     def fill(self, kind: str, style: str) -> str:
         rng, book = self._rng, self._book
-        if kind in _WORDS:
-            return rng.choice(_WORDS[kind])
-        if kind in _DISTRACTORS:
-            return _DISTRACTORS[kind](rng, book)
+        if kind in DISTRACTORS:
+            return rng.choice(DISTRACTORS[kind])
+        if kind in _COMPUTED:
+            return _COMPUTED[kind](rng, book)
         if kind in _NUMBER_SHAPES:
             return _number(kind, rng, book)
         if kind in ("PATIENT", "DOCTOR"):
@@ -238,7 +181,7 @@ class SlotFiller:
             "AGE": lambda: _age(style, rng),
             "DATE": lambda: _date(style, rng),
             "HOSPITAL": lambda: _hospital(style, rng, book),
-            "ORGANIZATION": lambda: _institution(style, _ORGANIZATION_FORMS, rng, book),
+            "ORGANIZATION": lambda: _institution(style, WORDS["organization"], rng, book),
             "STREET": lambda: _street(rng, book),
             "CITY": lambda: _city(rng, book),
             "COUNTRY": lambda: book.pick("country", rng),

@@ -14,17 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cfner.errors import MissingExtraError
+from cfner.synthetic.lists import STATE_CODES, WORDS
 
 Split = Literal["train", "dev", "test"]
 Pools = Mapping[str, tuple[str, ...]]
-
-
-def words(text: str) -> list[str]:
-    return text.split()
-
-
-def phrases(text: str) -> list[str]:
-    return [phrase for line in text.splitlines() for phrase in line.split("|")]
 
 
 # Out of every ten values six are for training, one for validation, three for the test.
@@ -32,49 +25,6 @@ _SPLIT_CYCLE: tuple[Split, ...] = (
     *("train", "test", "train", "train", "test"),
     *("train", "dev", "train", "test", "train"),
 )
-
-# Names that are also diseases, devices, months, trades, cities, states or countries.
-_TELLING_SURNAMES = words("""Baker Murphy Graves Bell Parkinson Foley Allen Wilson Addison Crohn Hodgkin
-Gleason Turner Cushing Raynaud Paget Doppler Swan Harrington Washington Lincoln Jackson Houston Dallas
-Bradford Lancaster Carter Mason Fisher Butcher Potter Farmer Gardener Cook Taylor Shepherd Marsh Brook Hill
-Woods Rivers Street Park Lane March May Friday Winter Stone Young Long Little Strong Small Day West North
-England Ireland France Poland Holland Israel Jordan Chester Kent Lowell Newton Clinton Monroe Madison
-Franklin Hudson Warren Quincy""")
-_TELLING_FIRST_NAMES = words("""April May June Austin Madison Charlotte Virginia Georgia Carolina
-Florence Jordan Chad Israel Sydney Paris Dakota Savannah Lincoln Jackson Houston Clinton Warren Chester Kent
-Franklin Israel India China Kenya Mason Hunter Carter Cooper Taylor Parker Baker Grace Faith Mercy Angel
-Rose Heather Summer Autumn Mark Bill Drew Will Art Gene Penny Sky Rusty Iris Daisy Ginger Basil""")
-_CITIES = words("""Springfield Lowell Quincy Newton Franklin Madison Clinton Lincoln Jackson Houston
-Dallas Austin Charlotte Savannah Monroe Warren Hudson Chester Lancaster Bradford Florence Paris
-Sydney Salem Bristol Dover Fairview Greenville Riverside Georgetown Arlington Ashland Burlington Manchester
-Oxford Milton Cleveland Auburn Dayton Lexington Milford Winchester Oakland Boston Portland Augusta Worcester
-Hartford Providence Denver Phoenix Memphis Nashville Tampa Orlando Omaha Tulsa Fresno Buffalo Rochester
-Albany Concord Plymouth Weymouth Braintree Medford Malden Everett Revere Chelsea Brookline Waltham Natick
-Marlborough Leominster Gardner Athol Greenfield Kent Marion Athens Troy Vienna Lima Toledo Cairo Delhi
-Naples Rome Berlin Moscow""")
-_PROFESSIONS = phrases("""plumber|nurse|teacher|farmer|carpenter|electrician|lawyer|truck driver|bus driver
-baker|butcher|cook|mason|fisherman|gardener|tailor|shepherd|secretary|accountant|engineer|bank teller
-librarian|firefighter|police officer|painter|roofer|welder|machinist|janitor|waitress|bartender|musician
-photographer|journalist|architect|pharmacist|dentist|social worker|interpreter|chaplain|dietitian|salesman
-real estate agent|mechanic|postal worker|hairdresser|security guard|florist|software developer
-flight attendant|pilot|professor|judge|sculptor|seamstress|stonecutter|steel worker|coal miner|sailor
-soldier|veterinarian|school principal|cashier|warehouse clerk|paralegal|cab driver|childcare provider
-upholsterer|glazier|beekeeper|bricklayer|longshoreman|stagehand|tutor|actuary|auctioneer|cobbler
-crossing guard|dry cleaner|housekeeper|landscaper|locksmith|millwright|optician|piano tuner|plasterer
-printer""")
-_STREETS = words("""Elm Oak Maple Main High Church School Mill Center Pleasant Pine Cedar Walnut Chestnut
-Spruce Willow Birch Summer Winter Spring Pond Bridge River Forest Prospect Highland Lakeview Sunset Orchard
-Meadow""")
-_STATE_CODES = words("""Alabama=AL Alaska=AK Arizona=AZ Arkansas=AR California=CA Colorado=CO
-Connecticut=CT Delaware=DE Florida=FL Georgia=GA Hawaii=HI Idaho=ID Illinois=IL Indiana=IN Iowa=IA Kansas=KS
-Kentucky=KY Louisiana=LA Maine=ME Maryland=MD Massachusetts=MA Michigan=MI Minnesota=MN Mississippi=MS
-Missouri=MO Montana=MT Nebraska=NE Nevada=NV New_Hampshire=NH New_Jersey=NJ New_Mexico=NM New_York=NY
-North_Carolina=NC North_Dakota=ND Ohio=OH Oklahoma=OK Oregon=OR Pennsylvania=PA Rhode_Island=RI
-South_Carolina=SC South_Dakota=SD Tennessee=TN Texas=TX Utah=UT Vermont=VT Virginia=VA Washington=WA
-West_Virginia=WV Wisconsin=WI Wyoming=WY""")
-STATE_CODES: dict[str, str] = {
-    name.replace("_", " "): code for name, code in (entry.split("=") for entry in _STATE_CODES)
-}
 
 _DIGIT_SHAPES: dict[str, int] = {
     "#######": 390,
@@ -122,18 +72,18 @@ def _fill_shape(shape: str, rng: random.Random) -> str:
 def _all_values(seed: int) -> dict[str, list[str]]:
     fake = _new_faker(seed)
     rng = random.Random(f"digits:{seed}")
-    firsts = _draw_distinct(lambda: fake("first_name"), 400) + _TELLING_FIRST_NAMES
-    lasts = _draw_distinct(lambda: fake("last_name"), 600) + _TELLING_SURNAMES
+    firsts = _draw_distinct(lambda: fake("first_name"), 400) + WORDS["first_name"]
+    lasts = _draw_distinct(lambda: fake("last_name"), 600) + WORDS["surname"]
     countries = _draw_distinct(lambda: fake("country"), 150)
     # "Moved here from Georgia" could not be told apart, so no place is both a country and a state or city.
-    countries = [name for name in countries if name not in STATE_CODES and name not in _CITIES]
+    countries = [name for name in countries if name not in STATE_CODES and name not in WORDS["city"]]
     jobs = _draw_distinct(lambda: fake("job").lower(), 300)
     values = {
         "state": list(STATE_CODES),
         "country": [name for name in countries if name.replace(" ", "").isalpha() and len(name) < 20],
-        "profession": [job for job in jobs if re.fullmatch(r"\w+( \w+)?", job)][:100] + _PROFESSIONS,
-        "city": _CITIES,
-        "street": _STREETS,
+        "profession": [job for job in jobs if re.fullmatch(r"\w+( \w+)?", job)][:100] + WORDS["profession"],
+        "city": WORDS["city"],
+        "street": WORDS["street"],
         "first": [name for name in firsts if name.isalpha()],
         "last": [name for name in lasts if name.isalpha()],
     }
