@@ -11,24 +11,30 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from cfner.store.pretrained import known_encoders
+from cfner.synthetic.generate import generate
+from conftest import make_encoder
+from counts import TIMED
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guide.md"
 PORT = "8417"
 
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
-def test_the_guide_runs_from_beginning_to_end(tmp_path: Path) -> None:
-    if not known_encoders()[0].available or not shutil.which("curl"):
-        pytest.skip("the extra 'demo' or curl is not installed")
-    text = GUIDE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 10
+
+def blocks() -> str:
+    found = re.findall(r"^```bash\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert len(found) >= 10
     # another port than the one in the text, so that two runs of the tests do not meet
-    script = "\n".join(blocks).replace(PORT, str(20000 + os.getpid() % 20000))
-    found = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"}
+    return "\n".join(found).replace(PORT, str(20000 + os.getpid() % 20000))
+
+
+def follow(script: str, folder: Path, programs: Path) -> None:
+    found = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -46,5 +52,24 @@ def test_the_guide_runs_from_beginning_to_end(tmp_path: Path) -> None:
         '"entities"',
     ):
         assert promised in said
-    assert (tmp_path / "careless.refused").is_dir() and not (tmp_path / "careless").exists()
-    assert (tmp_path / "changes.html").is_file() and (tmp_path / "handed-on/config.json").is_file()
+    assert (folder / "careless.refused").is_dir() and not (folder / "careless").exists()
+    assert (folder / "changes.html").is_file() and (folder / "handed-on/config.json").is_file()
+
+
+def test_the_guide_runs_with_a_tiny_encoder(tmp_path: Path) -> None:
+    """It knows words, but not what they mean: it learns less, so plain fine-tuning has less to forget."""
+    words = {word.lower() for sentence in generate(train=600, dev=0, test=0).train for word in sentence.words}
+    encoder = make_encoder(tmp_path / "encoder", sorted(words))
+    rates = "--batch-size 8 --lr-encoder 0.01 --lr-head 0.01 --set train_embeddings=true"
+    script = re.sub("(cfner train .*)--epochs 4", rf"\1--epochs 8 {rates}", blocks())
+    script = re.sub("(cfner learn .*)--epochs 4", rf"\1--epochs 2 {rates}", script)
+    script = re.sub(r"(--out careless .* \\\n  --max-forgetting) 15", r"\1 1", script)
+    script = script.replace("minilm", str(encoder)).replace("sleep 1;", "sleep 0.1;")
+    follow(script, tmp_path, Path(warm.command()).parent)
+
+
+@pytest.mark.skipif(not TIMED, reason="four minutes: make torture")
+def test_the_guide_runs_as_it_is(tmp_path: Path) -> None:
+    if not known_encoders()[0].available:
+        pytest.skip("the extra 'demo' is not installed")
+    follow(blocks(), tmp_path, Path(sys.executable).parent)
