@@ -298,14 +298,9 @@ def test_the_demo_does_not_clear_away_what_somebody_made_of_it(what: str, copy: 
 
 
 def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_encoder: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("faker")
-
-    def shorter(**settings: Any) -> TrainingConfig:
-        return TrainingConfig(**{**settings, "max_length": 64})  # what the tiny encoder reads
-
-    monkeypatch.setattr("cfner.benchmark.demo.TrainingConfig", shorter)
     for _ in range(2):
         result = run_demo(
             tmp_path / "demo",

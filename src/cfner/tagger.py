@@ -61,10 +61,10 @@ class ContinualTagger:
         self._half_learned = False
 
     @classmethod
-    def from_pretrained(cls, encoder: str, method: str = "cfner", **settings: Any) -> ContinualTagger:
+    def from_pretrained(cls, encoder: str, method: str | None = None, **settings: Any) -> ContinualTagger:
         """A tagger that knows no types yet. ``settings`` are those of TrainingConfig."""
-        config = TrainingConfig.build({"encoder": encoder, "method": method, **settings})
-        return cls.from_config(config)
+        named = {} if method is None else {"method": method}
+        return cls.from_config(TrainingConfig.build({"encoder": encoder, **named, **settings}))
 
     @classmethod
     def from_config(cls, config: TrainingConfig) -> ContinualTagger:
@@ -77,13 +77,9 @@ class ContinualTagger:
         How a training is watched (trackers, workers and the like) is never taken from the folder.
         """
         found = load_step(folder, step)
-        recorded = saved = usable_settings(found.record)
-        if settings.get("method", saved["method"]) != saved["method"]:
-            saved = saved | {"parameters": {}, "without": ()}  # another method has other parameters
-        if isinstance(given := settings.get("parameters", {}), Mapping):  # what is none is refused below
-            settings["parameters"] = {**saved.get("parameters", {}), **given}
+        recorded = usable_settings(found.record)
         try:
-            config = TrainingConfig.build({**saved, "encoder": found.model.encoder, **settings})
+            config = TrainingConfig.build(settings, recorded={**recorded, "encoder": found.model.encoder})
         except ConfigError:
             refuse_bad_settings(recorded, found.stored.folder)
             raise

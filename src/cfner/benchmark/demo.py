@@ -49,9 +49,8 @@ def run_demo(
     results: dict[str, RunResult] = {}
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
-        config = TrainingConfig(
-            encoder=encoder, method=method, seed=seed, epochs=epochs, parameters=_PARAMETERS.get(method, {})
-        )
+        chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs}
+        config = TrainingConfig.build({**chosen, "parameters": _PARAMETERS.get(method, {})})
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
     write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
     title = "F1 by step and type: a row that fades is a type being forgotten"

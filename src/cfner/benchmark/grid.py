@@ -26,10 +26,11 @@ from cfner.benchmark.cells import Cell, MethodChoice
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
-from cfner.errors import ConfigError, ModelError
+from cfner.errors import ConfigError, ModelError, nearest
 from cfner.files.atomic import is_partial, write_text_atomic
 from cfner.files.json_files import write_json_atomic
 from cfner.files.safe_text import visible
+from cfner.methods.registry import method_class
 from cfner.store.pretrained import recorded
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
@@ -50,6 +51,9 @@ def cells_of(
 ) -> Iterator[Cell]:
     """data x setting x method x seed."""
     common = tuple(sorted(config.parameters.items()))
+    known = {name for method in methods for name in method_class(method.name).Parameters.model_fields}
+    for name in config.parameters.keys() - known:
+        raise ConfigError(f"None of the methods has a parameter '{name}'.", remedy=nearest(name, known))
     config = config.model_copy(update={"encoder": recorded(config.encoder)})  # right in every process
     for source in sources:
         for division in divisions:

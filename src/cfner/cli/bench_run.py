@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cfner.cli.options import Config, Every, MinMentions, Preset, ScoreEvery, Use
+from cfner.cli.settings import from_flags, load_methods, names
 
 if TYPE_CHECKING:
     from cfner.benchmark.backends import Backend
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 Flag = typer.Option
 
 Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started again, it goes on there.")]
-Seeds = Annotated[str, Flag(help="Seeds, with commas.")]
+Seeds = Annotated[
+    str | None, Flag(help="Seeds, with commas. Default: the setting 'seed' if it is given, else several.")
+]
 Encoder = Annotated[str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm.")]
 Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
@@ -37,14 +40,14 @@ def run(
     data: Annotated[list[str], Flag("--data", "-d", help="A corpus; may be repeated.")],
     out: Out,
     methods: Annotated[
-        str,
+        str | None,
         Flag(
             "--methods",
             "-m",
             help="With commas; each may be 'NAME with k=1 & lambda_base=1' or 'NAME without effect_o'. "
-            "'all': every method.",
+            "'all': every method, the default unless a setting names one.",
         ),
-    ] = "all",
+    ] = None,
     first: Annotated[int, Flag(min=1, help="Types in the first step (FG).")] = 1,
     per_step: Annotated[int, Flag(min=1, help="Types in each later step (PG).")] = 1,
     settings: Annotated[
@@ -57,7 +60,7 @@ def run(
     labels: Annotated[
         str, Flag(help="own; none, current: old slices kept (the paper's Figure 1); several with commas.")
     ] = "own",
-    seeds: Seeds = "0,1,2",
+    seeds: Seeds = None,
     encoder: Encoder = None,
     epochs: Epochs = None,
     every: Every = 1,
@@ -80,18 +83,28 @@ def run(
 
     Stop it at any time and start it again: nothing is done twice.
     """
-    from cfner.benchmark.cells import parse_methods
+    from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
     from cfner.benchmark.streams import Division, Source
-    from cfner.methods import method_names
-    from cfner.methods.registry import load_file
+    from cfner.errors import ConfigError
+    from cfner.methods import create, method_names
+    from cfner.training.config import TrainingConfig, given_settings
 
-    uses = [str(file.resolve()) for file in use or []]
-    for file in uses:
-        load_file(file)
-    common = _config({"encoder": encoder, "epochs": epochs}, set_, config, preset)
-    chosen = parse_methods(",".join(method_names()) if methods.strip() == "all" else methods)
-    names = tuple(part.strip() for part in order.split(",")) if order else None
+    uses = load_methods(use)
+    given = given_settings(from_flags({"encoder": encoder, "epochs": epochs}, set_), file=config)
+    common = TrainingConfig.build(given, preset=preset)
+    if methods is None and "method" in given:
+        create(common.method, common.parameters, common.without)
+        chosen = [MethodChoice(common.method, (), common.without)]
+    elif common.without:
+        raise ConfigError(
+            "The setting 'without' is for one method, and this compares several.",
+            remedy="Write --methods 'NAME without PART', or name one with --set method=NAME.",
+        )
+    else:
+        chosen = parse_methods(
+            ",".join(method_names()) if methods is None or methods.strip() == "all" else methods
+        )
     sources = [
         Source(
             _place(path),
@@ -99,17 +112,17 @@ def run(
             score_every=score_every,
             score_on=score_on,
             min_mentions=min_mentions,
-            order=names,
+            order=tuple(names(order)) if order else None,
         )
         for path in data
     ]
     divisions = [
         Division(fg, pg, how, which)
         for fg, pg in (_settings(settings) if settings else [(first, per_step)])
-        for how in _listed(sampling)
-        for which in _listed(labels)
+        for how in names(sampling)
+        for which in names(labels)
     ]
-    cells = list(cells_of(sources, divisions, chosen, _seeds(seeds), common, uses))
+    cells = list(cells_of(sources, divisions, chosen, _seeds(seeds, common, 3), common, uses))
     backend = _Where(jobs, processes, ray, cores, gpus)
     _carry_out(cells, out, None, backend, keep_models, dry_run)
 
@@ -132,7 +145,7 @@ def reproduce(
     anyway: Annotated[
         bool, Flag("--anyway", help="Although the corpora's counts are not the paper's.")
     ] = False,
-    seeds: Seeds = "0,1,2,3,4",
+    seeds: Seeds = None,
     encoder: Encoder = None,
     epochs: Epochs = None,
     every: Every = 1,
@@ -151,25 +164,26 @@ def reproduce(
     from cfner.benchmark.reproduce import RECIPES, cells_on_other_data, cells_on_paper_corpora, expected_files
     from cfner.benchmark.streams import Source
     from cfner.errors import ConfigError
+    from cfner.training.config import TrainingConfig
 
     if name == "list":
         _tell_recipes()
         return
-    flags = {"encoder": encoder, "epochs": epochs}
-    common = _config(flags, set_, None, None if preset == "none" else preset)
+    given = from_flags({"encoder": encoder, "epochs": epochs}, set_)
+    common = TrainingConfig.build(given, preset=None if preset == "none" else preset)
     if data is not None:
         source = Source(_place(data), every=every, score_every=score_every, min_mentions=min_mentions)
-        cells = cells_on_other_data(name, source, (first, per_step), common, _seeds(seeds))
+        cells = cells_on_other_data(name, source, (first, per_step), common, _seeds(seeds, common, 5))
     elif root is not None:
         cells = cells_on_paper_corpora(
             name,
             root,
             common,
-            _seeds(seeds),
+            _seeds(seeds, common, 5),
             only=corpus or (),
             every=every,
             anyway=anyway,
-            epochs_given=epochs is not None,
+            epochs_given="epochs" in given,
         )
     else:
         raise ConfigError(
@@ -238,15 +252,6 @@ def _carry_out(
         raise typer.Exit(1)
 
 
-def _config(
-    flags: dict[str, Any], pairs: list[str] | None, file: Path | None, preset: str | None
-) -> TrainingConfig:
-    from cfner.cli.train import given_settings
-    from cfner.training.config import TrainingConfig
-
-    return TrainingConfig.build(given_settings(flags, {}, pairs or []), file=file, preset=preset)
-
-
 def _tell_recipes() -> None:
     from rich.table import Table
 
@@ -267,15 +272,13 @@ def _place(data: str) -> str:
     return str(Path(data).resolve()) if Path(data).exists() else data
 
 
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _seeds(text: str) -> list[int]:
+def _seeds(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
     from cfner.errors import ConfigError
 
+    if text is None:
+        return [config.seed] if "seed" in config.model_fields_set else list(range(usual))
     try:
-        return [int(part) for part in _listed(text)]
+        return [int(part) for part in names(text)]
     except ValueError:
         raise ConfigError(f"'{text}' are not seeds.", remedy="Write --seeds 0,1,2.") from None
 
@@ -284,6 +287,6 @@ def _settings(text: str) -> list[tuple[int, int]]:
     from cfner.errors import ConfigError
 
     try:
-        return [(int(first), int(second)) for first, second in (part.split("-") for part in _listed(text))]
+        return [(int(first), int(second)) for first, second in (part.split("-") for part in names(text))]
     except ValueError:
         raise ConfigError(f"'{text}' are not settings.", remedy="Write --settings 1-1,8-2.") from None

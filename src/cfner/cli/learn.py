@@ -19,7 +19,7 @@ from cfner.cli.options import (
     TagColumn,
     Use,
 )
-from cfner.cli.train import given_settings
+from cfner.cli.settings import from_flags, load_methods
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,12 +103,9 @@ def learn(
     'cfner rollback' can undo. Run 'cfner check' first.
     """
     from cfner.cli.show import print_json, training_progress
-    from cfner.methods.registry import load_file
     from cfner.practice.learn.learn import learn as learn_types
-    from cfner.training.config import read_settings
 
-    for file in use or []:
-        load_file(file)
+    load_methods(use)
     flags = {
         "method": method,
         "without": tuple(without) if without else None,
@@ -132,7 +129,8 @@ def learn(
         accept_forgetting=accept_forgetting or (),
         unlabelled=unlabelled or (),
         preset=preset,
-        settings={**(read_settings(config) if config else {}), **given_settings(flags, {}, set_ or [])},
+        config=config,
+        settings=from_flags(flags, set_),
         reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
         progress=training_progress(),
     )

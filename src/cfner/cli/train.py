@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +22,7 @@ from cfner.cli.options import (
     TagColumn,
     Use,
 )
+from cfner.cli.settings import from_flags, load_methods
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
@@ -84,7 +83,9 @@ def train(
         str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
     ] = None,
     matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
-    seed: Annotated[int, Flag(min=0, help="Seed of the split and of the training.")] = 0,
+    seed: Annotated[
+        int | None, Flag(min=0, help="Seed of the split and of the training. Default: 0.")
+    ] = None,
     tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,
     preset: Preset = None,
     config: Config = None,
@@ -119,11 +120,12 @@ def train(
         "trackers": tuple(tracker) if tracker else None,
     }
     from cfner.benchmark.streams import Division, Source
-    from cfner.methods.registry import load_file
+    from cfner.methods import create
+    from cfner.training.config import TrainingConfig
 
-    for file in use or []:
-        load_file(file)
-    settings = build_config(flags, paper, set_ or [], config, preset)
+    load_methods(use)
+    settings = TrainingConfig.build(from_flags(flags, set_, paper), file=config, preset=preset)
+    create(settings.method, settings.parameters, settings.without)  # a wrong one is an error before any work
     source = Source(
         data,
         format=format,
@@ -134,43 +136,11 @@ def train(
         min_mentions=min_mentions,
         order=tuple(part.strip() for part in order.split(",")) if order else None,
     )
-    stream = Division(first, per_step, sampling).stream(source.read(), source, seed)
+    stream = Division(first, per_step, sampling).stream(source.read(), source, settings.seed)
     if dry_run:
         _tell_plan(stream, settings, json)
         return
     _run(stream, settings, out, resume, json)
-
-
-def build_config(
-    flags: dict[str, Any], paper: dict[str, Any], pairs: list[str], file: Path | None, preset: str | None
-) -> TrainingConfig:
-    """Settings from flags, over a file's, over a preset's."""
-    from cfner.methods import create
-    from cfner.training.config import TrainingConfig
-
-    built = TrainingConfig.build(given_settings(flags, paper, pairs), file=file, preset=preset)
-    create(built.method, built.parameters, built.without)  # a wrong parameter is an error before any work
-    return built
-
-
-def given_settings(flags: dict[str, Any], parameters: dict[str, Any], pairs: Sequence[str]) -> dict[str, Any]:
-    """What was given; ``--set`` names a setting or, failing that, a parameter of the method."""
-    from cfner.errors import ConfigError
-    from cfner.training.config import TrainingConfig
-
-    # a flag that is None was not given; --set NAME=null gives it
-    flags = {name: value for name, value in flags.items() if value is not None}
-    parameters = {name: value for name, value in parameters.items() if value is not None}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {pair}: there is no '='.", remedy="Write --set NAME=VALUE.")
-        try:
-            value = json_module.loads(text)
-        except ValueError:
-            value = text
-        (flags if name in TrainingConfig.model_fields else parameters)[name] = value
-    return {**flags, "parameters": parameters}
 
 
 def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:

@@ -231,7 +231,7 @@ def _open(
         # stopped between the step's rename and the pointer's
         progress.note(f"step {len(names)} was saved but not current; it is now")
         folder.point_to(names[-1])
-    tagger = ContinualTagger.load(folder.path, **config.model_dump())
+    tagger = ContinualTagger.load(folder.path, **config.model_dump(exclude_unset=True))
     if tagger.record is not None:
         warning = other_threads(tagger.record.facts.get("versions", {}).get("threads"))
         if warning is not None:

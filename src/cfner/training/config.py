@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -82,6 +82,11 @@ class TrainingConfig(BaseModel):
         """The settings that decide what is computed, not how it is watched; JSON-able."""
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in RUNTIME_ONLY}
 
+    @property
+    def method_named(self) -> bool:
+        """Whether somebody chose the method; a default may be another one in a later version."""
+        return "method" in self.model_fields_set
+
     @classmethod
     def build(
         cls,
@@ -89,39 +94,71 @@ class TrainingConfig(BaseModel):
         *,
         file: str | Path | None = None,
         preset: str | None = None,
+        recorded: Mapping[str, Any] | None = None,
     ) -> TrainingConfig:
-        """Defaults < preset < file < flags."""
-        merged: dict[str, Any] = {}
-        for source, values in (
-            (f"preset '{preset}'", _preset(preset) if preset else {}),
-            (str(file), read_settings(Path(file)) if file else {}),
-            ("the command line", flags or {}),
-        ):
-            for key in values:
-                if key not in cls.model_fields:
-                    raise ConfigError(
-                        f"There is no setting '{key}'.", where=source, remedy=nearest(key, cls.model_fields)
-                    )
-            given = values.get("parameters", {})
-            if not isinstance(given, Mapping):
-                raise ConfigError(
-                    "The setting 'parameters' is not a table.",
-                    where=source,
-                    remedy="Give names of parameters with their values.",
-                )
-            parameters = {**merged.get("parameters", {}), **given}
-            merged = {**merged, **values, "parameters": parameters}
+        """Defaults < what a model folder records < preset < file < flags."""
+        given = given_settings(flags, file=file, preset=preset)
+        before = dict(recorded or {})
+        usual = before.get("method", cls.model_fields["method"].default)
+        if given.get("method", usual) != usual:
+            before |= {"parameters": {}, "without": ()}  # another method has others
+        if given.get("as_published"):
+            before |= {"parameters": {}}  # the paper's values were asked for
         try:
-            return cls(**merged)
+            return cls(**_over(before, given))
         except ValidationError as error:
             raise ConfigError(
                 f"Bad settings: {problems(error)}.", remedy="See 'cfner train --help'."
             ) from error
 
 
+def given_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    file: str | Path | None = None,
+    preset: str | None = None,
+    fixed: Collection[str] = (),
+) -> dict[str, Any]:
+    """The settings that were given, preset < file < flags: the one merge, for all commands and functions.
+
+    ``fixed``: settings that a model got when it was made. A preset does not change them, nobody else may.
+    """
+    merged: dict[str, Any] = {}
+    for source, values in (
+        (f"preset '{preset}'", {k: v for k, v in _preset(preset).items() if k not in fixed}),
+        (str(file), read_settings(Path(file)) if file else {}),
+        ("the command line", flags or {}),
+    ):
+        for key in values:
+            if key not in TrainingConfig.model_fields:
+                remedy = nearest(key, TrainingConfig.model_fields)
+                raise ConfigError(f"There is no setting '{key}'.", where=source, remedy=remedy)
+            if key in fixed:
+                raise ConfigError(
+                    f"The setting '{key}' is the model's own, and learning does not change it.",
+                    where=source,
+                    remedy="Leave it out.",
+                )
+        if not isinstance(values.get("parameters", {}), Mapping):
+            raise ConfigError(
+                "The setting 'parameters' is not a table.",
+                where=source,
+                remedy="Give names of parameters with their values.",
+            )
+        merged = _over(merged, values)
+    return merged
+
+
+def _over(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    """``high`` wins, setting by setting and parameter by parameter."""
+    parameters = {**low.get("parameters", {}), **high.get("parameters", {})}
+    return {**low, **high, **({"parameters": parameters} if parameters else {})}
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     # the paper's figures; optimiser details from the published code
     "paper": {
+        "method": "cfner",
         "encoder": "bert-base-cased",
         "as_published": True,
         "batch_size": 8,
@@ -146,7 +183,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-def _preset(name: str) -> dict[str, Any]:
+def _preset(name: str | None) -> dict[str, Any]:
+    if name is None:
+        return {}
     if name not in PRESETS:
         raise ConfigError(f"There is no preset '{name}'.", remedy=nearest(name, PRESETS))
     return PRESETS[name]

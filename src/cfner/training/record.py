@@ -60,6 +60,7 @@ class StepRecord:
                 **({"replay": data(step.replay)} if step.replay else {}),
             },
             "config": config.model_dump(mode="json"),
+            "method_named": config.method_named,
             "precision": precision_used(config),
             "seed": config.seed,
             "best_epoch": state.best_epoch,
@@ -79,6 +80,7 @@ class StepRecord:
             "method": None,
             "origin": origin,
             "config": config.model_dump(mode="json"),
+            "method_named": config.method_named,
             "versions": versions(),
         }
         return cls(labels.types, (), facts)
@@ -98,6 +100,9 @@ def usable_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     stranger to say where a training is reported to.
     """
     usable = TrainingConfig.model_fields.keys() - RUNTIME_ONLY
+    if record.get("method_named") is False:  # a default counts as long as it is the default
+        usual = TrainingConfig.model_fields["method"].default
+        usable -= {"method"} if record["config"]["method"] == usual else {"method", "parameters", "without"}
     return {key: value for key, value in record["config"].items() if key in usable}
 
 

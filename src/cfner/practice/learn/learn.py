@@ -28,7 +28,7 @@ from cfner.store.model_files import FIXED_AT_CREATION
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
-from cfner.training.config import PRESETS
+from cfner.training.config import given_settings
 from cfner.training.progress import Progress
 
 Spans = list[tuple[Span, ...]]
@@ -82,6 +82,7 @@ def learn(
     accept_forgetting: Sequence[str] = (),
     unlabelled: Sequence[str | Path] = (),
     preset: str | None = None,
+    config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -89,12 +90,14 @@ def learn(
     """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
 
     The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
-    kept aside instead. ``settings`` are those of TrainingConfig, ``reading`` those of Corpus.read.
+    kept aside instead. ``settings`` are those of TrainingConfig, over those in the file ``config``;
+    ``reading`` those of Corpus.read.
     """
     place = Workplace.choose(model, out, in_place)
     _refuse_limit(max_forgetting)
     fresh = NewData.read(data, **(reading or {}))
-    wanted = _settings(preset, settings)
+    given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
+    wanted = {"select_on": "new+old", **given}
     tagger = ContinualTagger.open(model, **wanted)
     place.begin(_identity(tagger, fresh, types, old_labels, replay))
     refuse_method(tagger.method, tagger.model.network.head.kind)
@@ -198,21 +201,6 @@ def _refuse_limit(max_forgetting: float) -> None:
         raise ConfigError(
             f"--max-forgetting cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
         )
-
-
-def _settings(preset: str | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The preset's settings under the user's; what the model is stays as it is, whatever a preset says."""
-    if preset is not None and preset not in PRESETS:
-        raise ConfigError(f"There is no preset '{preset}'.", remedy=f"Known: {', '.join(PRESETS)}.")
-    for name in settings or {}:
-        if name in FIXED_AT_CREATION:
-            raise ConfigError(
-                f"The setting '{name}' is the model's own, and learning does not change it.",
-                remedy="Leave it out.",
-            )
-    chosen = PRESETS[preset] if preset is not None else {}
-    usual = {name: value for name, value in chosen.items() if name not in FIXED_AT_CREATION}
-    return {"select_on": "new+old", **usual, **(settings or {})}
 
 
 def _identity(
