@@ -5,7 +5,6 @@ Seals are made anew afterwards: whoever can change a file can change its hash to
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pickle
@@ -17,6 +16,8 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
+
+from made_steps import seal
 
 Maker = Callable[[Path, random.Random, Path], None]  # the step's folder, what to draw from, a place outside
 
@@ -31,18 +32,6 @@ class Trap:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self.outside / MARK,)
-
-
-def seal(step: Path) -> None:
-    files = {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(step.iterdir())
-        if file.is_file() and file.name != "seal.json"
-    }
-    whole = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-    text = json.dumps({"files": files, "hash": whole}, indent=1, ensure_ascii=False) + "\n"
-    (step / "seal.json").write_text(text)
-    (step.parent.parent / "CURRENT").write_text(f"{step.name}\n")
 
 
 def _edit(path: Path, **changes: Any) -> None:

@@ -40,8 +40,8 @@ from hostile_folders import (
     false_facts,
     false_settings,
     odd_value,
-    seal,
 )
+from made_steps import seal
 from strangers import ORDERS, make_checkpoint
 
 FOLDERS = times(400, quick=3 * len(MODELS), short=len(MODELS))

@@ -150,7 +150,7 @@ def test_random_histories_come_back_exactly(
 
 def test_a_step_that_is_exchanged_breaks_the_chain(two_steps: Path, tmp_path: Path) -> None:
     """Sealed anew, an earlier step verifies by itself; but the later one names its parent by hash."""
-    from hostile_folders import seal
+    from made_steps import seal
 
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     step = model / "steps" / "0001"

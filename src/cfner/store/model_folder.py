@@ -6,7 +6,8 @@
                                config.json        the encoder's architecture
                                tokenizer*.json    its tokenizer
                                labels.json        the label space (append-only from step to step)
-                               step.json          lineage: parent's hash, data, settings, seed, versions
+                               step.json          lineage: parent's hash, data, settings, seed, versions;
+                                                  and the number of this format
                                scores.json        what was measured after the step, if anything was
                                seal.json          SHA-256 of every file above, and of them all
 

@@ -11,7 +11,7 @@ from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.model_files import LoadedModel, write_model
 from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import FACTS, SCORES
+from cfner.store.step_files import FACTS, FORMAT, SCORES
 
 
 def save_step(
@@ -55,4 +55,4 @@ def save_step(
 
 def as_stored(record: Mapping[str, Any], parent: str | None) -> dict[str, Any]:
     """A step's record as step.json holds it."""
-    return {**record, "parent": parent}
+    return {**record, "format": FORMAT, "parent": parent}

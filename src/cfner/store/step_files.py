@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -15,6 +16,7 @@ from cfner.stream.labels import LabelSpace
 FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
+FORMAT = 2  # of the files of a step. cfner 0.1 wrote no number, which is 1
 
 Made = TypeVar("Made")
 
@@ -40,6 +42,7 @@ class _Operation(_Open):
 class _Facts(_Open):
     """What a step.json must hold. There is more in it, which nothing depends on."""
 
+    format: Annotated[StrictInt, Field(ge=1)] = 1
     parent: StrictStr | None
     types: list[StrictStr]
     known: list[StrictStr]
@@ -60,10 +63,29 @@ class _Facts(_Open):
 
 def read_facts(step: StoredStep) -> dict[str, Any]:
     """step.json, with everything in it that is relied on; a ModelError otherwise."""
+    refuse_newer(step)
     return read_as(step, FACTS, _checked)
 
 
+def refuse_newer(step: StoredStep) -> None:
+    """An error if a later version of cfner wrote the step: its files may mean something else by then."""
+    facts = step.read_json(FACTS) if os.path.lexists(step.folder / FACTS) else {}
+    if not isinstance(facts, dict) or not isinstance(number := facts.get("format"), int) or number <= FORMAT:
+        return
+    versions = facts.get("versions")
+    writer = str(versions.get("cfner")) if isinstance(versions, dict) else ""
+    known = re.fullmatch(r"\d{1,6}(\.\w{1,9}){1,5}", writer, re.ASCII)  # it may be anything, and is shown
+    raise ModelError(
+        f"The step was written by cfner {writer if known else '(a newer version)'} in format {number}; "
+        f"this version reads formats up to {FORMAT}.",
+        where=str(step.folder / FACTS),
+        remedy=f"Install that version or a newer one: pip install --upgrade "
+        f"'cfner{f'>={writer}' if known else ''}'",
+    )
+
+
 def read_labels(step: StoredStep) -> LabelSpace:
+    refuse_newer(step)
     return read_as(step, LABELS, LabelSpace.from_json)
 
 

@@ -14,6 +14,7 @@ from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
+from cfner.store.save import as_stored
 from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
@@ -115,7 +116,6 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
     current = names(step["types"])
     record = {
         **{key: value for key, value in step.items() if key not in {"data", "history", "best_epoch"}},
-        "parent": source.hash,
         "kind": kind,
         "name": f"{kind} {', '.join(types)} -> {into}",
         "types": current,
@@ -128,7 +128,7 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
             if file.name not in _WRITTEN_ANEW:
                 shutil.copy2(file, path / file.name)
         write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
-        write_json(path / FACTS, record)
+        write_json(path / FACTS, as_stored(record, source.hash))
         if kind == "rename" and scores is not None:
             write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
 
