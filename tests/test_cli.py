@@ -20,6 +20,7 @@ from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError
 from cfner.methods import method_names
 from cfner.tagger import ContinualTagger
+from commands import COMMANDS
 
 
 @dataclass
@@ -73,14 +74,12 @@ def test_help_comes_at_once() -> None:
         assert command in done.stdout
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["data", "data describe", "data convert", "data split", "demo", "train", "evaluate", "predict"],
-)
+@pytest.mark.parametrize("command", ["data", "bench", *COMMANDS])
 def test_every_command_has_help(command: str, cfner: Cfner) -> None:
     said = cfner(*command.split(), "--help")
     assert said.code == 0
-    assert "Usage" in said.out
+    assert f"Usage: cfner {command}" in said.out
+    assert all(flag in said.out for flag in COMMANDS.get(command, ()))
 
 
 def test_version(cfner: Cfner) -> None:

@@ -105,7 +105,7 @@ def expected_files(name: str) -> str:
     listed = folders[0] if len(folders) == 1 else f"{', '.join(folders[:-1])} and {folders[-1]}"
     return (
         f"'{name}' expects the folder(s) {listed} in the folder given as --root, each with the files train, "
-        "dev and test in a format that 'cfner data check' can read."
+        "dev and test in a format that 'cfner check' can read."
     )
 
 

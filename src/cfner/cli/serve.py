@@ -59,8 +59,8 @@ def serve(
 ) -> None:
     """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.
 
-    When the model folder's current step changes (learn --in-place, rollback), the new one is checked and
-    takes over without a request being lost.
+    When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the new one is
+    checked and takes over without a request being lost.
     """
     from cfner.errors import MissingExtraError
     from cfner.files.safe_text import visible
