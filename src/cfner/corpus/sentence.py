@@ -16,6 +16,10 @@ class Span:
     end: int
     type: str
 
+    def overlaps(self, other: Span) -> bool:
+        """Whether the two share a word, whatever their types."""
+        return self.start < other.end and other.start < self.end
+
 
 @dataclass(frozen=True)
 class Sentence:

@@ -51,7 +51,7 @@ class EpochChoice:
     def _unlabelled(self, spans: Spans) -> Spans:
         """Leave out what touches a mention that is labelled here: there the new data overrules the old."""
         return [
-            [span for span in found if not any(span.start < g.end and g.start < span.end for g in gold)]
+            [span for span in found if not any(span.overlaps(g) for g in gold)]
             for found, gold in zip(spans, self.gold, strict=True)
         ]
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from difflib import SequenceMatcher
 from functools import cache
-from itertools import zip_longest
-from typing import Final
+from itertools import combinations, product, zip_longest
+from typing import Final, NamedTuple
 
 from cfner.practice.check.findings import Finding
 
 _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _VOWELS: Final = re.compile(r"[aeiou]")
 _SHORT: Final = 4  # letters of an abbreviation, at most
-_LONG_ENOUGH: Final = 6  # letters of names between which one wrong letter is a slip
+_LONG_ENOUGH: Final = 6  # letters of names in which a wrong letter is a slip
+_ALIKE: Final = 0.85  # one wrong letter of seven, two of fourteen
 
 # Abbreviations and synonyms in the label sets of well-known corpora and tools, by what they stand for. GPE
 # and LOC, or DATE and TIME, are not here: corpora that have both mean different things by them.
@@ -49,50 +51,40 @@ _MEANINGS: Final = {
 _MEANING_OF: Final = {short: name for name, shorts in _MEANINGS.items() for short in (name, *shorts)}
 
 
-def same_type(left: str, right: str) -> str | None:
-    """Why two different names probably mean one type, or None if they do not."""
-    if left == right:
-        return None
-    ours, theirs = _words(left), _words(right)
-    if not ours or not theirs:
-        return None
-    if "".join(ours) == "".join(theirs):
-        return "they differ in case or separators only"
-    if _in_one_form(ours) == _in_one_form(theirs):
-        return "they differ in number or spelling only"
-    if [_meaning(word) for word in ours] == [_meaning(word) for word in theirs]:
-        return "one is a usual short form or synonym of the other"
-    return None
+class LookAlike(NamedTuple):
+    name: str
+    other: str
+    why: str
+    strong: bool  # probably one type; otherwise worth a look and no more
 
 
-def similar_type(left: str, right: str) -> str | None:
-    """Why two names might mean one type: weaker than ``same_type``, worth a look and no more."""
-    ours, theirs = _words(left), _words(right)
-    if left == right or same_type(left, right) or len(ours) != len(theirs):
+def look_alike(name: str, other: str) -> LookAlike | None:
+    """Why two different names may mean one type, or None if they do not."""
+    ours, theirs = _words(name), _words(other)
+    if name == other or not ours or not theirs:
         return None
+    why, strong = "", True
     pairs = [(a, b) for a, b in zip_longest(ours, theirs, fillvalue="") if _meaning(a) != _meaning(b)]
-    if len(pairs) == 1:
-        if _abbreviates(*sorted(pairs[0], key=len), written=(left, right)):
-            return "one may be an abbreviation of the other"
-        if _one_letter_apart(*pairs[0]):
-            return "they differ in one letter"
-    return None
+    if "".join(ours) == "".join(theirs):
+        why = "they differ in case or separators only"
+    elif [_form(word) for word in ours] == [_form(word) for word in theirs]:
+        why = "they differ in number or spelling only"
+    elif not pairs:
+        why = "one is a usual short form or synonym of the other"
+    elif len(pairs) == 1 and all(pairs[0]):
+        strong = False
+        if _abbreviates(*sorted(pairs[0], key=len), written=(name, other)):
+            why = "one may be an abbreviation of the other"
+        elif _spelled_alike(*pairs[0]):
+            why = "they are spelled nearly alike"
+    return LookAlike(name, other, why, strong) if why else None
 
 
-def look_alikes(
-    names: Iterable[str], others: Iterable[str] | None = None
-) -> list[tuple[str, str, str, bool]]:
-    """(name, other, why, strong) for pairs within ``names``, or between ``names`` and ``others``."""
+def look_alikes(names: Iterable[str], others: Iterable[str] | None = None) -> list[LookAlike]:
+    """Pairs within ``names``, or between ``names`` and ``others``."""
     left = sorted(set(names))
-    right = None if others is None else sorted(set(others))
-    found = []
-    for position, name in enumerate(left):
-        for other in left[position + 1 :] if right is None else right:
-            if why := same_type(name, other):
-                found.append((name, other, why, True))
-            elif why := similar_type(name, other):
-                found.append((name, other, why, False))
-    return found
+    pairs = combinations(left, 2) if others is None else product(left, sorted(set(others)))
+    return [found for pair in pairs if (found := look_alike(*pair)) is not None]
 
 
 def name_findings(types: Collection[str], known: Collection[str]) -> Iterator[Finding]:
@@ -120,14 +112,14 @@ def _words(name: str) -> list[str]:
     return [word.casefold() for word in _WORDS.findall(name)]
 
 
-def _in_one_form(words: list[str]) -> list[str]:
-    return [_singular(word.replace("isation", "ization").replace("colour", "color")) for word in words]
-
-
 @cache
 def _meaning(word: str) -> str:
-    form = _in_one_form([word])[0]
-    return _MEANING_OF.get(word) or _MEANING_OF.get(form) or form
+    return _MEANING_OF.get(word) or _MEANING_OF.get(_form(word)) or _form(word)
+
+
+def _form(word: str) -> str:
+    """The word in the singular, in American spelling."""
+    return _singular(word.replace("isation", "ization").replace("colour", "color"))
 
 
 def _singular(word: str) -> str:
@@ -151,13 +143,9 @@ def _abbreviates(short: str, long: str, *, written: tuple[str, str]) -> bool:
     return long.startswith(short) or consonants.startswith(short)
 
 
-def _one_letter_apart(left: str, right: str) -> bool:
-    """One letter replaced, missing or too many, or two neighbours swapped. Digits tell types apart."""
-    short, long = sorted((left, right), key=len)
-    if len(short) < _LONG_ENOUGH or len(long) - len(short) > 1 or not (short + long).isalpha():
+def _spelled_alike(left: str, right: str) -> bool:
+    """A slip of the pen between long names. Digits tell types apart."""
+    first, second = sorted((left, right))  # the ratio depends on the order
+    if min(len(first), len(second)) < _LONG_ENOUGH or not (first + second).isalpha():
         return False
-    start = next((i for i, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
-    if len(short) < len(long):
-        return short[start:] == long[start + 1 :]
-    swapped = short[:start] + short[start : start + 2][::-1] + short[start + 2 :]
-    return short[start + 1 :] == long[start + 1 :] or swapped == long
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE

@@ -82,4 +82,4 @@ def agreement(
 
 
 def _clear(spans: Collection[Span], gold: Collection[Span]) -> set[Span]:
-    return {span for span in spans if not any(span.start < g.end and g.start < span.end for g in gold)}
+    return {span for span in spans if not any(span.overlaps(g) for g in gold)}

@@ -178,7 +178,7 @@ def _surely_worse(before: _Errors, after: _Errors) -> bool:
 
 
 def _touches(span: Span, others: Collection[Span]) -> bool:
-    return any(o.type == span.type and o.start < span.end and span.start < o.end for o in others)
+    return any(o.type == span.type and o.overlaps(span) for o in others)
 
 
 def _sign_test(new: int, mended: int) -> float:
