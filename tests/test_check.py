@@ -33,9 +33,10 @@ from cfner.practice.check.mentions import (
     surface_findings,
     unlabelled_surfaces,
 )
-from cfner.practice.check.names import look_alikes, same_type, similar_type
+from cfner.practice.check.names import look_alike, look_alikes
 from cfner.practice.check.sentences import character_findings, length_findings, repetition_findings
 from cfner.practice.learn.plan import OLD_LABELS, plan_step
+from cfner.stream.stream import Step
 
 
 def kinds(findings: Sequence[Finding] | Any) -> list[str]:
@@ -93,7 +94,12 @@ SAME = [
     ("PHONE_NUMBER", "TelNum"),
     ("OtherPER", "other-person"),
 ]
-SIMILAR = [("PROC", "procedure"), ("ORGANIZTION", "ORGANIZATION"), ("MusicalCMP", "MusicalComposer")]
+SIMILAR = [
+    ("PROC", "procedure"),
+    ("ORGANIZTION", "ORGANIZATION"),
+    ("MusicalCMP", "MusicalComposer"),
+    ("instrument", "instrumnet"),
+]
 DIFFERENT = [
     ("date", "date-birth"),
     ("art", "artist"),
@@ -109,15 +115,12 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), SAME)
-def test_two_names_of_one_type(left: str, right: str) -> None:
-    assert same_type(left, right) and same_type(right, left)
-    assert [strong for *_, strong in look_alikes([left], [right])] == [True]
-
-
-@pytest.mark.parametrize(("left", "right"), SIMILAR)
-def test_names_worth_a_look(left: str, right: str) -> None:
-    assert similar_type(left, right) and similar_type(right, left) and not same_type(left, right)
+@pytest.mark.parametrize(
+    ("left", "right", "strong"), [(*p, True) for p in SAME] + [(*p, False) for p in SIMILAR]
+)
+def test_names_that_look_like_one_type(left: str, right: str, strong: bool) -> None:
+    for found in (look_alikes([left], [right]), look_alikes([right], [left]), look_alikes([left, right])):
+        assert [alike.strong for alike in found] == [strong]
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT)
@@ -127,9 +130,9 @@ def test_names_of_different_types(left: str, right: str) -> None:
 
 @given(st.text(max_size=12), st.text(max_size=12))
 def test_likeness_is_symmetric_and_no_name_is_like_itself(left: str, right: str) -> None:
-    assert same_type(left, right) == same_type(right, left)
-    assert similar_type(left, right) == similar_type(right, left)
-    assert same_type(left, left) is None and similar_type(left, left) is None
+    found, reverse = look_alike(left, right), look_alike(right, left)
+    assert (found and found[2:]) == (reverse and reverse[2:])
+    assert look_alike(left, left) is None
 
 
 @pytest.mark.skipif("CFNER_DATA" not in os.environ, reason="CFNER_DATA names no folder of real corpora")
@@ -310,13 +313,15 @@ def test_data_without_labels_or_training_sentences_is_an_error(tmp_path: Path) -
 def new_data(corpus: Corpus, folder: Path, renamed: dict[str, str], *, keep_dev: bool = True) -> Path:
     """The tiny corpus with other names for its types; types without a name lose their labels."""
 
-    def relabelled(found: Sentence) -> Sentence:
-        return found.with_spans(
-            [Span(s.start, s.end, renamed[s.type]) for s in found.spans if s.type in renamed]
-        )
-
-    train, dev = ([relabelled(s) for s in part] for part in (corpus.train, corpus.dev))
+    train, dev = (new_labels(part, renamed) for part in (corpus.train, corpus.dev))
     return written(folder, train=train, **({"dev": dev} if keep_dev else {}))
+
+
+def new_labels(sentences: Sequence[Sentence], renamed: dict[str, str]) -> list[Sentence]:
+    return [
+        s.with_spans([Span(m.start, m.end, renamed[m.type]) for m in s.spans if m.type in renamed])
+        for s in sentences
+    ]
 
 
 def quick(data: Path, model: Path, **options: Any) -> CheckReport:
@@ -393,14 +398,65 @@ def test_timing_leaves_network_and_randomness_alone(two_steps: Path, tiny_corpus
     from cfner.tagger import ContinualTagger
 
     tagger = ContinualTagger.open(two_steps)
-    text, nothing = encoded(tagger.model, tiny_corpus.train), encoded(tagger.model, [])
-    before = {key: value.clone() for key, value in tagger.model.network.state_dict().items()}
-    state, cpu = torch.random.get_rng_state(), torch.device("cpu")
-    network, config = tagger.model.network, tagger.config
-    assert estimate_time(network, config, text, nothing, device=cpu, seconds=0.1) is not None
-    assert estimate_time(network, config, nothing, nothing, device=cpu, seconds=0.1) is None
-    assert torch.equal(torch.random.get_rng_state(), state) and not network.training
+    network, step = tagger.model.network, more_dishes(tagger.types, tiny_corpus)
+    before = {key: value.clone() for key, value in network.state_dict().items()}
+    state, python = torch.random.get_rng_state(), random.getstate()
+    assert estimate_time(tagger, step, encoded(tagger.model, step.train), seconds=0.1) is not None
+    assert estimate_time(tagger, step, encoded(tagger.model, []), seconds=0.1) is None
+    assert torch.equal(torch.random.get_rng_state(), state) and random.getstate() == python
+    assert not network.training and tagger.types == tuple(step.known)
     assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+
+
+def more_dishes(known: Sequence[str], corpus: Corpus) -> Step:
+    train = new_labels(corpus.train, {"dish": "meal"})
+    return Step(types=("meal",), train=tuple(train), known=tuple(known), index=1)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "seen"),
+    [
+        ({}, "plain"),
+        ({"matches": "exact"}, "more"),
+        ({"precision": "bf16"}, "half"),
+        ({"freeze_layers": 1}, "frozen"),
+    ],
+)
+def test_the_real_training_is_timed_with_its_settings(
+    chosen: dict[str, Any], seen: str, two_steps: Path, tiny_corpus: Corpus
+) -> None:
+    """The copy that is timed keeps the hooks of the network: they see how it computes."""
+    import torch
+
+    from cfner.practice.check.time import time_learning
+    from cfner.tagger import ContinualTagger
+
+    settings = {"method": "cfner", "parameters": {"delta_1": 0.0, "delta_m": 0.0}, "precision": "fp32"}
+    tagger = ContinualTagger.open(two_steps, **settings | chosen)
+    calls: Counter[str] = Counter()
+
+    def watch(body: Any, *_: Any) -> None:
+        calls["half"] += torch.is_autocast_enabled("cpu")
+        calls["learning"] += body.training
+        calls["frozen"] += not list(body.base_model.embeddings.parameters())  # a stand-in: cached
+        calls["reading"] += not body.training
+
+    tagger.model.network.body.register_forward_hook(watch)
+    timed = time_learning(tagger, more_dishes(tagger.types, tiny_corpus))
+    batches = len(timed.batches)
+    assert batches == 2 * -(-len(tiny_corpus.train) // tagger.config.batch_size)
+    assert calls["learning"] == batches and bool(calls["frozen"]) == (seen == "frozen")
+    assert bool(calls["half"]) == (seen == "half")
+    assert (calls["reading"] > batches) == (seen == "more")  # matches are read anew for each batch
+
+
+def test_what_learning_refuses_is_found_by_timing(
+    two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"dish": "meal"})
+    report = check(data, two_steps, sample=1, seconds=0.1, settings={"freeze_layers": 99})
+    assert report.exit_code == 1 and report.plan is None and report.time is None
+    assert "99" in report.errors[0].message
 
 
 def test_more_epochs_take_longer_in_proportion(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.split_files import SPLITS
-from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.errors import CfnerError, ConfigError, CorpusError, nearest
 from cfner.practice.check.commands import Asked, next_command
 from cfner.practice.check.findings import (
     UNDECIDED,
@@ -29,9 +29,11 @@ from cfner.practice.check.sentences import (
     repetition_findings,
 )
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
+from cfner.stream.stream import Step
 
 if TYPE_CHECKING:
     from cfner.practice.check.findings import ModelFacts, TimeEstimate
+    from cfner.practice.learn.new_data import NewData
     from cfner.tagger import ContinualTagger
 
 SAMPLE = 500  # sentences that the model is asked about
@@ -107,12 +109,11 @@ def _with_model(
     try:
         fresh = NewData.of(corpus)
     except CorpusError as error:  # the data was read before, so it is the division that fails
-        findings.append(Finding("error", "refused", error.what, error.where, error.remedy))
+        findings.append(_refusal(error))
         return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
     held_out = fresh.dev if not corpus.dev else ()
     refused = [*label_findings(model, plan.current), *method_findings(tagger.method, model.network.head.kind)]
-    device = tagger.accelerator.device
-    model.network.to(device)
+    model.network.to(tagger.accelerator.device)
     text = encoded(model, fresh.train)
     facts = look_at_text(
         model, asked.model or "", sampled(fresh.train, sample), plan, batch_size=config.eval_batch_size
@@ -125,10 +126,22 @@ def _with_model(
     ]
     time: TimeEstimate | None = None
     if seconds > 0 and not refused:
-        dev_text = encoded(model, fresh.dev)
-        time = estimate_time(model.network, config, text, dev_text, device=device, seconds=seconds)
+        try:
+            time = estimate_time(tagger, _step(fresh.only(plan.current), plan, tagger), text, seconds=seconds)
+        except CfnerError as error:  # what learning a few batches refuses, learning all of them would
+            refused = [_refusal(error)]
+            findings += refused
     learn = _learn_plan(plan, fresh.train, fresh.dev, held_out=bool(held_out), tagger=tagger)
     return _report(corpus, asked, findings, None if refused else learn, facts, time)
+
+
+def _step(fresh: NewData, plan: StepPlan, tagger: ContinualTagger) -> Step:
+    known = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
+    return Step(types=plan.current, train=fresh.train, dev=fresh.dev, known=known, index=1)
+
+
+def _refusal(error: CfnerError) -> Finding:
+    return Finding("error", "refused", error.what, error.where, error.remedy)
 
 
 def _plan(corpus: Corpus, known: Sequence[str], asked: Asked) -> tuple[StepPlan | None, list[Finding]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cfner.batches.encoding import EncodedText, encode
-from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError
 from cfner.methods.registry import Method
 from cfner.network.prediction import tag
@@ -82,7 +82,7 @@ def look_at_text(
         old_spans = [span for span in prediction.spans if span.type in old]
         found.update(span.type for span in old_spans)
         for span in prediction.sentence.only(plan.current).spans:
-            taken_for = {other.type for other in old_spans if _overlap(span, other)}
+            taken_for = {other.type for other in old_spans if span.overlaps(other)}
             mentions[span.type] += 1
             covered[span.type] += bool(taken_for)
             conflicts[span.type].update(taken_for)
@@ -163,7 +163,3 @@ def _conflict(facts: ModelFacts, type_: str) -> Iterator[Finding]:
         f"{seen}. These words will change their type, and the old types will seem to forget them.",
         remedy=f"Check where '{type_}' ends and '{first}' begins; carry on if this is what you want.",
     )
-
-
-def _overlap(left: Span, right: Span) -> bool:
-    return left.start < right.end and right.start < left.end

@@ -1,54 +1,80 @@
-"""How long learning would take here: a few training batches and the tagging of a sample, timed."""
+"""How long learning would take here: a copy of the tagger learns a few batches, and tags a sample."""
 
 from __future__ import annotations
 
 import copy
-import itertools
+import random
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from cfner.batches.encoding import EncodedText
-from cfner.batches.loader import LengthBuckets, collate
 from cfner.network.inference import outputs
-from cfner.network.network import Network, copy_head
+from cfner.network.network import Network
 from cfner.practice.check.findings import TimeEstimate
-from cfner.training.config import TrainingConfig
-from cfner.training.optimiser import make_optimiser, trainable
+from cfner.practice.check.model import encoded, sampled
+from cfner.stream.stream import Step
+from cfner.tagger import ContinualTagger
+from cfner.training.progress import Silent
 
-_MOST_BATCHES = 40
+_EPOCHS = 2  # that are timed, of all that are to be learned
+_MOST_BATCHES = 20  # of each of them
+_SHARE = 0.08  # of the time, for tagging what is then learned: learning takes several times as long
 _WARM_UP = 2  # batches that are not counted: memory is allocated, kernels are chosen
 _OTHER_LOOKS = 3  # at the dev sentences: by the old model, to compare, and to score
 _MARGIN = 0.2  # machines are not evenly fast from minute to minute, whatever a few seconds say
 
 
-def estimate_time(
-    network: Network,
-    config: TrainingConfig,
-    text: EncodedText,
-    dev_text: EncodedText,
-    *,
-    device: torch.device,
-    seconds: float,
-) -> TimeEstimate | None:
-    """Time for all epochs over ``text``, the teacher's pass before them, and ``dev_text`` after each.
+class Stopwatch(Silent):
+    """Seconds of what comes before the first batch, and of each batch."""
 
-    Batches are drawn as training draws them and go forward, backward and through an optimiser step, on a
-    copy of the network. ``seconds`` bounds the timing. None if there is nothing to train on.
+    def __init__(self) -> None:
+        self.before = 0.0
+        self.batches: list[float] = []
+        self._last = time.perf_counter()
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self.before = self._lap()
+
+    def batch(self, loss: float, sentences: int) -> None:
+        self.batches.append(self._lap())
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        self._lap()  # what is between epochs is not part of a batch
+
+    def _lap(self) -> float:
+        now = time.perf_counter()
+        took, self._last = now - self._last, now
+        return took
+
+
+def estimate_time(
+    tagger: ContinualTagger, step: Step, text: EncodedText, *, seconds: float
+) -> TimeEstimate | None:
+    """Time to learn the step: what comes before its epochs, the epochs, and the dev data after each.
+
+    ``text`` is the step's training data. About ``seconds`` are spent. None if there is nothing to train on.
     """
     if not text.windows:
         return None
-    with torch.random.fork_rng(devices=[]):  # a new head and dropout draw numbers: leave the caller's alone
-        student = Network(copy.deepcopy(network.body), copy_head(network.head)).to(device)
-        timed = _time_batches(student, text, config, seconds * 0.75)
-    per_window = _time_tagging(student, text, config.eval_batch_size, seconds * 0.25)
-    batches = -(-text.windows // config.batch_size) * config.epochs
-    looks = text.windows + dev_text.windows * (config.epochs + _OTHER_LOOKS)
+    config = tagger.config
+    dev = encoded(tagger.model, step.dev)
+    per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.25)
+    batches = seconds * _SHARE / per_window / config.batch_size
+    sample = sampled(step.train, round(min(max(batches, 1), _MOST_BATCHES) * config.batch_size))
+    watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=()))
+    timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
-    total = batches * per_batch + looks * per_window
+    total = (
+        watch.before * len(step.train) / len(sample)
+        + per_batch * -(-text.windows // config.batch_size) * config.epochs
+        + per_window * dev.windows * (config.epochs + _OTHER_LOOKS)
+    )
     doubt = 2 * statistics.stdev(timed) / (len(timed) ** 0.5 * per_batch) if len(timed) > 1 else 1.0
     spread = min(max(doubt, _MARGIN), 0.9)
     return TimeEstimate(
@@ -56,40 +82,33 @@ def estimate_time(
         high=total * (1 + spread),
         batches_timed=len(timed),
         seconds_per_batch=per_batch,
-        device=device.type,
+        device=tagger.accelerator.device.type,
     )
 
 
-def _time_batches(student: Network, text: EncodedText, config: TrainingConfig, seconds: float) -> list[float]:
-    """Seconds of each timed batch; at least one, however slow."""
-    student.train()
-    student.requires_grad_(True)
-    student.train_embeddings(config.train_embeddings)
-    optimiser = make_optimiser(
-        student,
-        kind=config.optimiser,
-        lr_encoder=0.0,
-        lr_head=0.0,
-        weight_decay=0.0,
-        momentum=config.momentum,
-    )
-    order = LengthBuckets(text.lengths, config.batch_size, seed=0)
-    timed: list[float] = []
-    begin = time.perf_counter()
-    for windows in itertools.islice(itertools.cycle(list(order)), _WARM_UP + _MOST_BATCHES):
-        start = time.perf_counter()
-        batch = collate(text, windows).to(student.device)
-        logits = student(batch).logits
-        loss = F.cross_entropy(logits, logits.detach().argmax(1))
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(trainable(student), 1.0)
-        optimiser.step()
-        optimiser.zero_grad()
-        float(loss.detach())  # waits for the device
-        timed.append(time.perf_counter() - start)
-        if time.perf_counter() - begin > seconds:
-            break
-    return timed[_WARM_UP:] or timed[-1:]
+def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
+    """Let a copy of the tagger learn the step for a few epochs, with all its settings; nobody is told."""
+    epochs = min(tagger.config.epochs, _EPOCHS)
+    config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
+    with _randomness_kept():
+        model = replace(tagger.model, network=copy.deepcopy(tagger.model.network))
+        student = ContinualTagger(model, config)
+        student.accelerator  # noqa: B018  made now: that is not part of learning
+        watch = Stopwatch()
+        student.learn(step, watch)
+    return watch
+
+
+@contextmanager
+def _randomness_kept() -> Iterator[None]:
+    """Learning sets the seeds of the process: leave the caller's alone."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
 
 
 def _time_tagging(network: Network, text: EncodedText, batch_size: int, seconds: float) -> float:
