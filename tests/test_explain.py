@@ -290,7 +290,8 @@ def test_a_stream_is_rebuilt_from_its_manifest_alone(
         tiny_corpus, first=1, per_step=2, order=order, sampling="random", seed=5, min_mentions=35
     )
     assert stream.dropped_types  # they are part of the hash too
-    (tmp_path / "run.json").write_text(json.dumps({"manifest": stream.manifest()}))
+    hashes = {"stream": stream.manifest()["hash"], "config": ""}
+    (tmp_path / "run.json").write_text(json.dumps({"manifest": stream.manifest(), "hashes": hashes}))
     again = recorded_stream(tmp_path, tiny_corpus)
     assert again.manifest() == {**stream.manifest(), "left_out_types": list(again.left_out_types)}
 

@@ -434,7 +434,7 @@ def test_mention_rows_count_as_the_scorer_does(tiny_corpus: Corpus) -> None:
 
     sentences = tiny_corpus.test
     predicted = [tuple(s.spans[1:]) for s in sentences]
-    rows = mention_rows(zip(sentences, predicted, strict=True))
+    rows = mention_rows(sentences, predicted)
     scores = score([s.spans for s in sentences], predicted)
     assert sum(row[2] for row in rows) == scores.micro.tp
     assert sum(row[3] for row in rows) == scores.micro.n_gold

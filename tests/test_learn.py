@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cfner.batches.loader import TokenBatch
 from cfner.benchmark.method_template import method_file
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
@@ -19,10 +20,10 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, ModelError
 from cfner.files.lock import locked
+from cfner.network.network import Network
 from cfner.practice.history.history import history, rename, rollback, verify
 from cfner.practice.learn.learn import learn
-from cfner.runs.unfinished import _keep_only
-from cfner.store.model_folder import ModelFolder
+from cfner.practice.learn.new_data import NewData
 from cfner.tagger import ContinualTagger
 from strangers import ORDERS, make_checkpoint
 
@@ -286,6 +287,60 @@ def test_the_folder_one_is_in_is_a_model_too(
     assert learn(".", files["new"], in_place=True, settings=FAST).step == 2
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_folder_shares_the_files_of_old_steps_where_it_can(
+    links: bool, one_step: Path, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+
+        def refuses(*_: object) -> None:
+            raise OSError("Operation not supported")
+
+        monkeypatch.setattr("cfner.store.link_steps.os.link", refuses)
+    learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
+    one, other = (folder / "steps/0001/model.safetensors" for folder in (one_step, tmp_path / "m2"))
+    assert one.samefile(other) == links and one.read_bytes() == other.read_bytes()
+    shutil.rmtree(one_step)
+    assert len(verify(tmp_path / "m2")) == 2
+
+
+def test_each_text_is_tagged_once_by_each_model(
+    one_step: Path,
+    files: dict[str, str],
+    tiny_corpus: Corpus,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted in words that the networks are asked about before and after the training."""
+    text = tmp_path / "any.txt"
+    text.write_text("the heron of oslo\nnew york saw the otter\n")
+    asked = [0, 0]  # before, after
+    counted: list[int] | None = asked
+    learned_yet = 0
+    forward, train = Network.forward, ContinualTagger.learn
+
+    def counting(self: Network, batch: TokenBatch, *rest: Any) -> Any:
+        if counted is not None:
+            counted[learned_yet] += len(batch.refs)
+        return forward(self, batch, *rest)
+
+    def uncounted(self: ContinualTagger, *rest: Any, **more: Any) -> Any:
+        nonlocal counted, learned_yet
+        counted = None
+        record = train(self, *rest, **more)
+        counted, learned_yet = asked, 1
+        return record
+
+    monkeypatch.setattr(Network, "forward", counting)
+    monkeypatch.setattr(ContinualTagger, "learn", uncounted)
+    learn(
+        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], max_forgetting=100,
+        unlabelled=[text], settings=FAST,
+    )  # fmt: skip
+    held_out, guarded = (sum(map(len, s)) for s in (NewData.read(files["new"]).dev, tiny_corpus.test))
+    assert held_out and asked == [guarded + held_out + 9] * 2
+
+
 @pytest.mark.parametrize("what", ["step", "file"])
 def test_nothing_is_copied_from_where_a_link_leads_to(
     what: str, two_steps: Path, files: dict[str, str], tmp_path: Path
@@ -300,34 +355,16 @@ def test_nothing_is_copied_from_where_a_link_leads_to(
     assert not (tmp_path / "m2.unfinished/steps/0001/scores.json").exists()
 
 
-def test_a_step_that_is_half_removed_is_not_taken_for_one(
-    two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
-
-    def die(path: Path, ignore_errors: bool = False) -> None:
-        if path.exists():
-            (path / "seal.json").unlink()
-            raise Killed
-
-    monkeypatch.setattr("cfner.store.model_folder.shutil.rmtree", die)
-    with pytest.raises(Killed):
-        _keep_only(ModelFolder(model), {"0001"}, "0001")
-    monkeypatch.undo()
-    assert [step.number for step in verify(model)] == [1]
-    ModelFolder(model).sweep()
-    assert [path.name for path in (model / "steps").iterdir()] == ["0001"]
-
-
 def test_what_another_learn_left_is_not_removed(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
     with pytest.raises(KeyboardInterrupt):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
-    rename(one_step, "city", "place")
+    left = bytes_of(tmp_path / "m2.unfinished")
+    other = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     with pytest.raises(ModelError, match="left this folder"):
-        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
-    assert (tmp_path / "m2.unfinished").is_dir()
+        learn(other, files["new"], out=tmp_path / "m2", settings=FAST)
+    assert bytes_of(tmp_path / "m2.unfinished") == left
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -392,7 +429,7 @@ def test_a_model_that_another_call_made_meanwhile_is_told_before_training(
         with locked(folder):
             yield
 
-    monkeypatch.setattr("cfner.practice.learn.learn.locked", waits_for_another)
+    monkeypatch.setattr("cfner.runs.unfinished.locked", waits_for_another)
     with pytest.raises(ModelError, match="already"):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
 
@@ -405,7 +442,8 @@ def test_what_was_left_in_place_of_another_model_is_left_alone(
     rename(other, "city", "place")
     shutil.rmtree(other / "steps/0001")
     shutil.rmtree(other / "steps/0002")
-    (other / "unfinished").write_text('"model.unfinished"')  # of one that had this name before
+    mark = {"folder": "model.unfinished", "model": "another's hash"}  # of one that had this name before
+    (other / "unfinished").write_text(json.dumps(mark))
     with pytest.raises(ModelError, match="left this folder"):
         learn(one_step, files["new"], in_place=True, settings=FAST)
     assert (other / "steps/0003/seal.json").is_file()
@@ -415,7 +453,7 @@ def die(*_: object, **__: object) -> None:
     raise Killed
 
 
-@pytest.mark.parametrize("moment", ["_remove", "flush"])
+@pytest.mark.parametrize("moment", ["UnfinishedModel._remove", "flush"])
 @pytest.mark.parametrize("since", ["nothing", "renamed", "rolled back"])
 def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
     moment: str, since: str, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
@@ -443,7 +481,8 @@ def test_what_was_not_learned_is_not_said_to_be(
 ) -> None:
     """A call was stopped after, or before, its step was saved; what came then is not that step."""
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("cfner.runs.unfinished._remove" if saved else "cfner.tagger.ContinualTagger.save", die)
+        removing = "cfner.runs.unfinished.UnfinishedModel._remove"
+        patch.setattr(removing if saved else "cfner.tagger.ContinualTagger.save", die)
         learn(one_step, files["more"], in_place=True, settings=FAST)
     if saved:
         learned = learn(one_step, files["new"], in_place=True, settings=FAST)
@@ -526,7 +565,7 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     settings = {"epochs": 2, "checkpoint_minutes": 0}
     whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
     if moment == "copying":  # half of the steps so far are there
-        name = "cfner.runs.unfinished.flush_tree" if source == "folder" else "cfner.store.model_folder.flush"
+        name = "cfner.store.link_steps.flush_tree" if source == "folder" else "cfner.store.model_folder.flush"
     elif moment == "pointing":  # the steps so far are there, the pointer to them is not
         name = "cfner.store.model_folder.write_text_atomic"
     else:  # the new step is saved, and not yet in its place

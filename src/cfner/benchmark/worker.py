@@ -24,9 +24,7 @@ from cfner.errors import CfnerError, ConfigError
 from cfner.files.json_files import write_arrays, write_json_atomic, write_json_unflushed
 from cfner.methods.registry import load_file
 from cfner.runs.mentions import counts_of_run
-from cfner.runs.stream_run import RunResult, begin_run, run_processes, run_stream
-from cfner.store.model_folder import ModelFolder
-from cfner.stream.stream import TaskStream
+from cfner.runs.stream_run import RunResult, run_stream
 from cfner.tagger import ContinualTagger
 
 JOB, RESULT, ERROR, PROGRESS = "job.json", "result.json", "error.json", "progress.json"
@@ -103,30 +101,13 @@ def run_job(folder: Path) -> None:
         )
     if first_only:
         stream = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])
-    elif job["first"] is not None:
-        processes = run_processes()
-        if processes.is_main_process:
-            _take_first_step(folder, Path(job["first"]), stream, cell)
-        processes.wait_for_everyone()
     progress = FileProgress(folder, len(stream))
+    shared = None if first_only or job["first"] is None else Path(job["first"]) / "run"
     result, tagger = run_stream(
-        stream, cell.config, folder / "run", resume=True, progress=progress, keep_mentions=True
+        stream, cell.config, folder / "run", resume=True, progress=progress, keep_mentions=True, first=shared
     )
     if tagger.accelerator.is_main_process:
         _write_result(folder, job, cell, result, tagger, progress.seconds)
-
-
-def _take_first_step(folder: Path, first: Path, stream: TaskStream, cell: Cell) -> None:
-    """Begin with a first step that was learned for several cells."""
-    target = ModelFolder(folder / "run")
-    if target.names():
-        return
-    begin_run(target, stream, cell.config)
-    partial = target.steps_path / ".shared"
-    shutil.rmtree(partial, ignore_errors=True)
-    target.steps_path.mkdir(exist_ok=True)
-    shutil.copytree(first / "run" / "steps" / "0001", partial)
-    partial.rename(target.steps_path / "0001")
 
 
 def _write_result(

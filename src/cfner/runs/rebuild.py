@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError, StreamError
+from cfner.runs.run_folder import RUN, read_run
 from cfner.stream.stream import TaskStream
-
-RUN = "run.json"
 
 
 def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
     """The stream that the run in ``folder`` learned, or an error if it learned from another corpus."""
     record = Path(folder) / RUN
-    manifest = _manifest(record)
+    manifest = read_run(Path(folder))["manifest"]
     setting = re.fullmatch(r"FG-(\d+)-PG-(\d+)", str(manifest["setting"]))
     if setting is None:
         raise ModelError(
@@ -67,21 +65,3 @@ def _other_data(record: Path, corpus: Corpus, why: str) -> StreamError:
         remedy="Give the same corpus, read with the same --every, --format and --tag-column as in training "
         "(and the version of cfner that trained, if it is another).",
     )
-
-
-def _manifest(record: Path) -> dict[str, Any]:
-    try:
-        manifest: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))["manifest"]
-        for key in ("setting", "order", "dropped_types", "sampling", "seed", "min_mentions", "steps", "hash"):
-            manifest[key]
-    except FileNotFoundError:
-        raise ModelError(
-            "There is no run here.", where=str(record), remedy="Give a folder written by 'cfner train'."
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"The record of the run cannot be read: {error}.",
-            where=str(record),
-            remedy="Restore it from a copy, or train again.",
-        ) from error
-    return manifest

@@ -211,13 +211,6 @@ class ModelFolder:
         step = self.step(name)
         write_text_atomic(self.path / CURRENT, f"{step.name} {step.hash}\n")
 
-    def remove(self, name: str) -> None:
-        """Remove a step for good. Stopped half-way, what is left of it has no step's name."""
-        leaving = self.steps_path / f"{_UNFINISHED}{name}"
-        shutil.rmtree(leaving, ignore_errors=True)  # what such a stop left
-        (self.steps_path / name).rename(leaving)
-        shutil.rmtree(leaving)
-
     def sweep(self) -> None:
         """Remove what killed processes left half written. Only for the holder of the folder's lock."""
         refuse_unusual(self.steps_path, a_folder=True)  # else what is removed may be anywhere

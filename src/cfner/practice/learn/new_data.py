@@ -6,21 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cfner.corpus.corpus import Corpus, read_sentences
-from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
-from cfner.interop.text_stream import read_sentences as read_text
 
 _FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
-
-
-class ComparedText(NamedTuple):
-    """Sentences, and the mentions that the new data labels in them (None for a text without labels)."""
-
-    sentences: tuple[Sentence, ...]
-    labelled: tuple[tuple[Span, ...], ...] | None
 
 
 @dataclass(frozen=True)
@@ -112,14 +104,3 @@ def replayed_sentences(path: str | Path | None, known: Collection[str]) -> tuple
             remedy=f"Old types that are not labelled in the new data: {', '.join(known)}.",
         )
     return sentences
-
-
-def compared_texts(fresh: NewData, unlabelled: Sequence[str | Path]) -> dict[str, ComparedText]:
-    """What old and new model are compared on, by name: the new text, and any text given."""
-    # the held-out part if there is one: the student was told to agree on the rest
-    own = fresh.dev or fresh.train
-    name = f"the new text ({'held-out' if fresh.dev else 'training'} sentences of {fresh.name})"
-    texts = {name: ComparedText(own, tuple(sentence.spans for sentence in own))}
-    for path in unlabelled:
-        texts[str(path)] = ComparedText(tuple(s for s in read_text(Path(path), "text") if len(s)), None)
-    return texts

@@ -1,0 +1,147 @@
+"""What became of a model by learning a step: forgetting, agreement and scores.
+
+Each text is tagged once by the old model and once by the new one; everything else is computed from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.errors import ConfigError, nearest
+from cfner.evaluation.metrics import score
+from cfner.evaluation.scores import Counts, Scores
+from cfner.interop.text_stream import read_sentences as read_text
+from cfner.practice.learn.agreement import AgreementReport, agreement
+from cfner.practice.learn.guard import GuardReport, guard
+from cfner.practice.learn.new_data import NewData
+from cfner.runs.run_step import Judgement
+from cfner.tagger import ContinualTagger
+
+Spans = Sequence[tuple[Span, ...]]
+
+
+@dataclass(frozen=True)
+class LearnJudgement(Judgement):
+    guard: GuardReport | None = None
+    agreement: tuple[AgreementReport, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return self.guard is None or not self.guard.refused
+
+
+class Judge:
+    """Asks the old model when it is made, the new one when it is called.
+
+    ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
+    types, ``unlabelled`` files of text to compare the two models on.
+    """
+
+    def __init__(
+        self,
+        old: ContinualTagger,
+        new_data: NewData,
+        current: Sequence[str],
+        guarded: Sequence[Sentence] | None,
+        unlabelled: Sequence[str | Path],
+        *,
+        max_forgetting: float,
+        accepted: Sequence[str],
+    ) -> None:
+        _refuse_unknown(accepted, old.types)
+        self.old_types, self.current = old.types, current
+        self.kept = tuple(type_ for type_ in old.types if type_ not in current)
+        self.new_data, self.guarded = new_data, guarded
+        self.max_forgetting, self.accepted = max_forgetting, accepted
+        # the held-out sentences if there are any: the student was told to agree on the rest
+        self.own = new_data.dev or new_data.train
+        self.texts = {
+            str(path): tuple(s for s in read_text(Path(path), "text") if len(s)) for path in unlabelled
+        }
+        self.guarded_before = None if guarded is None else old.find(guarded)
+        self.own_before = old.find(self.own)
+        self.texts_before = {name: old.find(text) for name, text in self.texts.items()}
+
+    def of_old_model(self) -> Judgement | None:
+        """What is saved with a checkpoint that becomes the first step; None without labelled sentences."""
+        if self.guarded is None or self.guarded_before is None:
+            return None
+        return Judgement(_scores(self.guarded, self.guarded_before, self.old_types), "the guard's sentences")
+
+    def __call__(self, new: ContinualTagger) -> LearnJudgement:
+        guarded_after = None if self.guarded is None else new.find(self.guarded)
+        own_after = new.find(self.own)
+        report = self._guard(guarded_after)
+        agreements = self._agreements(own_after, new)
+        scores, scored_on = self._score(guarded_after, own_after, new)
+        told = {
+            "accepted": report is None or not report.refused,
+            "scored_on": scored_on,
+            "guard": None if report is None else report.to_json(),
+            "agreement": [item.to_json() for item in agreements],
+        }
+        return LearnJudgement(scores, scored_on, {"report.json": told}, report, agreements)
+
+    def _guard(self, after: Spans | None) -> GuardReport | None:
+        if self.guarded is None or self.guarded_before is None or after is None:
+            return None
+        return guard(
+            self.guarded,
+            self.guarded_before,
+            after,
+            self.old_types,
+            max_forgetting=self.max_forgetting,
+            accepted=self.accepted,
+        )
+
+    def _agreements(self, own_after: Spans, new: ContinualTagger) -> tuple[AgreementReport, ...]:
+        which = "held-out" if self.new_data.dev else "training"
+        where = f"the new text ({which} sentences of {self.new_data.name})"
+        labelled = [sentence.spans for sentence in self.own]
+        return (
+            agreement(where, self.own_before, own_after, self.kept, labelled),
+            *(
+                agreement(name, self.texts_before[name], new.find(text), self.kept)
+                for name, text in self.texts.items()
+            ),
+        )
+
+    def _score(
+        self, guarded_after: Spans | None, own_after: Spans, new: ContinualTagger
+    ) -> tuple[Scores, str]:
+        """Each type on the data that labels it, and in words what that was."""
+        counts: dict[str, Counts] = {}
+        said = []
+        if self.guarded is not None and guarded_after is not None and self.kept:
+            counts |= _scores(self.guarded, guarded_after, self.kept).counts
+            said.append("old types on the guard's sentences")
+        if test := self.new_data.test:
+            counts |= _scores(test, new.find(test), self.current).counts
+            said.append("the step's types on the test sentences of the new data")
+        elif self.new_data.dev:
+            counts |= _scores(self.own, own_after, self.current).counts
+            said.append(
+                "the step's types on the held-out sentences of the new data (which also chose the epoch)"
+            )
+        return Scores(tuple(counts), counts), "; ".join(said) or "nothing"
+
+
+def _scores(sentences: Sequence[Sentence], found: Spans, types: Collection[str]) -> Scores:
+    """Scores of those of ``types`` that the sentences mention: of the others they say nothing."""
+    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
+    scored = [type_ for type_ in types if type_ in mentioned]
+    gold = [sentence.only(scored).spans for sentence in sentences]
+    return score(gold, [[span for span in spans if span.type in scored] for spans in found], scored)
+
+
+def _refuse_unknown(accepted: Sequence[str], known: Sequence[str]) -> None:
+    """Before hours of training, not after."""
+    for type_ in accepted:
+        if type_ not in known:
+            raise ConfigError(
+                f"--accept-forgetting names '{type_}', which the model does not know.",
+                remedy=nearest(type_, known),
+            )

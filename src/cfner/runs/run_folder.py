@@ -1,0 +1,171 @@
+"""The folder of a run over a stream: a model folder with ``run.json``, which says what the run is to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from accelerate.utils import parse_flag_from_env
+
+from cfner.errors import ModelError
+from cfner.evaluation.forgetting import StepMatrix
+from cfner.evaluation.scores import Scores
+from cfner.files.json_files import write_json_atomic
+from cfner.files.lock import locked
+from cfner.runs.run_step import is_free
+from cfner.store.link_steps import link_files
+from cfner.store.model_folder import SEAL, ModelFolder
+from cfner.store.step_files import SCORES, read_as, read_facts
+from cfner.stream.stream import TaskStream
+from cfner.tagger import ContinualTagger
+from cfner.training.checkpoint import FILE as UNFINISHED_STEP
+from cfner.training.config import TrainingConfig
+from cfner.training.environment import other_threads
+from cfner.training.progress import Progress
+
+RUN = "run.json"
+RESULTS = "results.json"
+_NEEDED = ("setting", "order", "dropped_types", "sampling", "seed", "min_mentions", "steps", "hash")
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """run.json: ``hashes``, ``manifest`` and ``config`` of a run."""
+    record = folder / RUN
+    try:
+        run = json.loads(record.read_text(encoding="utf-8"))
+        for key in _NEEDED:
+            run["manifest"][key]
+        run["hashes"]["stream"], run["hashes"]["config"]
+        return dict(run)
+    except FileNotFoundError:
+        raise ModelError(
+            "There is no run here.", where=str(record), remedy="Give a folder written by 'cfner train'."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"The record of the run cannot be read: {error!r}.",
+            where=str(record),
+            remedy="Restore it from a copy, or train again into another folder.",
+        ) from error
+
+
+class RunFolder:
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.model = ModelFolder(path)
+
+    @contextmanager
+    def opened(
+        self,
+        stream: TaskStream,
+        config: TrainingConfig,
+        hashes: dict[str, str],
+        resume: bool,
+        first: Path | None,
+        progress: Progress,
+    ) -> Iterator[tuple[ContinualTagger, StepMatrix]]:
+        """Hold the folder; the tagger and the scores of the steps that are there (a new tagger if none is).
+
+        ``first``: a model folder with the first step, where that was learned for several runs.
+        """
+        # asked before there is an Accelerator, which reads the same variable
+        processes = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
+        if not processes.is_main_process:
+            processes.wait_for_everyone()
+            yield self._saved(stream, config, progress)
+            return
+        self._refuse_foreign()  # before as much as a lock is written there
+        with locked(self.path):
+            self._refuse_foreign()
+            if (self.path / RUN).is_file():
+                self._refuse_other(hashes, stream, resume)
+            else:
+                self.model.sweep()
+                manifest, settings = stream.manifest(), config.model_dump(mode="json")
+                write_json_atomic(
+                    self.path / RUN, {"hashes": hashes, "manifest": manifest, "config": settings}
+                )
+            self._complete(first)
+            processes.wait_for_everyone()
+            yield self._saved(stream, config, progress)
+
+    def _complete(self, first: Path | None) -> None:
+        """Take over the first step, if none is there; finish what was stopped before a step was current."""
+        names = self.model.names()
+        if first is not None and not names:
+            shared = ModelFolder(first).step(1)
+            self.model.add(lambda folder: link_files(shared, folder, leave_out={SEAL}))
+        elif names and (not self.model.exists() or self.model.current_name() != names[-1]):
+            self.model.point_to(names[-1])
+
+    def _saved(
+        self, stream: TaskStream, config: TrainingConfig, progress: Progress
+    ) -> tuple[ContinualTagger, StepMatrix]:
+        matrix = StepMatrix()
+        for name in self.model.names():
+            matrix = matrix.with_step(read_as(self.model.step(name), SCORES, Scores.from_json))
+        if not matrix.steps:
+            return ContinualTagger.from_config(config), matrix
+        progress.note(f"resuming after step {len(matrix.steps)} of {len(stream)}")
+        tagger = ContinualTagger.load(self.path, **config.model_dump(exclude_unset=True))
+        trained_with = tagger.record.facts.get("versions", {}) if tagger.record is not None else {}
+        if (warning := other_threads(trained_with.get("threads"))) is not None:
+            progress.note(warning)
+        return tagger, matrix
+
+    def finish(self, results: dict[str, Any], *, learned: bool) -> None:
+        """Write the results, unless this is a finished run of which nothing was learned again."""
+        if learned or not (self.path / RESULTS).is_file():
+            (self.path / UNFINISHED_STEP).unlink(missing_ok=True)
+            self.model.sweep()
+            write_json_atomic(self.path / RESULTS, results)
+
+    def _refuse_foreign(self) -> None:
+        if not (self.path / RUN).is_file() and not is_free(self.path):
+            raise ModelError(
+                "The folder is not empty and holds no run.",
+                where=str(self.path),
+                remedy="Choose another folder with --out.",
+            )
+
+    def _refuse_other(self, hashes: dict[str, str], stream: TaskStream, resume: bool) -> None:
+        if not resume:
+            raise ModelError(
+                "There is a run in this folder already.",
+                where=str(self.path),
+                remedy="Continue it with --resume, or choose another folder with --out.",
+            )
+        there = read_run(self.path)["hashes"]
+        for part, meaning in (("stream", "data or its division into steps"), ("config", "settings")):
+            if there[part] != hashes[part]:
+                raise ModelError(
+                    f"The run in this folder has other {meaning}.",
+                    where=str(self.path),
+                    remedy=f"Resume with the same {meaning} (they are in {RUN}), or choose another folder.",
+                )
+        self._refuse_changed(stream)
+
+    def _refuse_changed(self, stream: TaskStream) -> None:
+        """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
+        names = self.model.names()
+        for name, step in zip_longest(names, stream.steps[: len(names)]):
+            facts = read_facts(self.model.step(name))
+            if step is None or facts["kind"] != "learn" or set(facts["types"]) != set(step.types):
+                raise ModelError(
+                    f"Step {int(name)} ('{facts['name']}') is not of this run: the model was changed since.",
+                    where=str(self.path),
+                    remedy="Run the stream anew with another --out.",
+                )
+        # a run that was killed may point to the last step but one; one that has ended does not
+        pointed = names[-1:] if (self.path / RESULTS).is_file() else names[-2:]
+        if self.model.exists() and self.model.current_name() not in pointed:
+            raise ModelError(
+                f"The model was taken back to step {int(self.model.current_name())} of {len(names)}.",
+                where=str(self.path),
+                remedy=f"To go on, first undo that: cfner rollback {self.path} {int(names[-1])}.",
+            )
