@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cfner.methods  # noqa: F401 - registers them
-from cfner.methods.pages import _PARTS, method_pages, write_pages
+from cfner.pages.method_pages import _PARTS, method_pages, write_pages
 from cfner.methods.registry import method_class, method_names
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -17,7 +17,7 @@ NAMES = [name for name in method_names() if method_class(name).__module__.starts
 
 def test_committed_pages_are_up_to_date() -> None:
     committed = {path.name: path.read_text(encoding="utf-8") for path in (DOCS / "methods").glob("*.md")}
-    assert committed == method_pages(), "run: python -m cfner.methods.pages docs/methods"
+    assert committed == method_pages(), "run: python -m cfner.pages.method_pages docs/methods"
 
 
 @pytest.mark.parametrize("name", NAMES)

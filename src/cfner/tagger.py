@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,20 +19,15 @@ from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import StoredStep
 from cfner.store.open import is_model_folder, load_step, open_model
 from cfner.store.save import save_step
-from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
-from cfner.training.loop import train
 from cfner.training.new_model import new_model
-from cfner.training.preparation import PreparedStep, encode_slice, prepare_first, prepare_later
 from cfner.training.progress import Progress, Silent
-from cfner.training.randomness import derived_seed
 from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
-from cfner.training.selection import EpochChoice, old_predictions
-from cfner.training.state import TrainingState
+from cfner.training.step import train_step
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -54,7 +48,6 @@ class ContinualTagger:
             config.method, config.parameters, config.without, as_published=config.as_published
         )
         self.record: StepRecord | None = None  # how the model became what it is
-        self.prepared: PreparedStep | None = None  # the last step learned here, to look into
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
         self._accelerator: Accelerator | None = None
@@ -138,64 +131,21 @@ class ContinualTagger:
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed))
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
-        state = self._train(step, labels, progress or Silent(), checkpoint)
+        self.model, state = train_step(
+            self.model,
+            step,
+            labels,
+            self.method,
+            self.config,
+            self.accelerator,
+            progress or Silent(),
+            checkpoint,
+        )
         self._half_learned = False
-        self.model.network.eval()
-        self.model = replace(self.model, labels=labels)
         self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
         self._parent = self._saved.hash if self._saved is not None else self._parent
         self._saved = None
         return self.record
-
-    def _train(
-        self, step: Step, labels: LabelSpace, progress: Progress, checkpoint: Checkpoint | None
-    ) -> TrainingState:
-        from accelerate.utils import set_seed
-
-        seed = derived_seed(self.config.seed, step.index)
-        set_seed(seed)
-        afresh = self.method.from_scratch
-        first = not self.types or afresh
-        sentences, dev = (
-            (step.joint_train, step.joint_dev) if afresh else ((*step.train, *step.replay), step.dev)
-        )
-        current = step.types_so_far if afresh else step.types
-        if afresh and self.types:
-            self.model = replace(new_model(self.config), labels=self.model.labels)
-        network = self.model.network.to(self.accelerator.device)
-        data, dev_data = self._encode(sentences, labels), self._encode(dev, labels)
-        if not data.sentences:
-            raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
-        batch = self.config.eval_batch_size
-        old = None
-        if not first and self.config.select_on == "new+old":
-            old = old_predictions(network, dev_data, self.model.labels, current, batch_size=batch)
-        if data.text.shortened_words:
-            progress.note(
-                f"{data.text.shortened_words} word(s) have more subwords than a window of "
-                f"{self.model.max_length}; what is beyond it is not read."
-            )
-        if first:
-            self.prepared = prepare_first(network, data, labels, current, self.config)
-        else:
-            self.prepared = prepare_later(
-                network, data, labels, current, self.method, self.config, replay=bool(step.replay)
-            )
-        return train(
-            network,
-            self.prepared,
-            self.method,
-            self.config,
-            self.accelerator,
-            name=step.name,
-            first_step=first,
-            seed=seed,
-            evaluate=EpochChoice(dev_data, labels, current, batch_size=batch, old=old)
-            if dev_data.sentences
-            else None,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
 
     def evaluate(self, sentences: Sequence[Sentence]) -> Evaluation:
         """Entity-level scores over all types learned so far, with the two confusions and what was found."""
@@ -297,12 +247,3 @@ class ContinualTagger:
             }
         )
         return Checkpoint(folder, identity, minutes=self.config.checkpoint_minutes)
-
-    def _encode(self, sentences: Sequence[Sentence], labels: LabelSpace) -> Any:
-        return encode_slice(
-            sentences,
-            labels,
-            self.model.tokenizer,
-            max_length=self.model.max_length,
-            overlap=self.model.overlap,
-        )

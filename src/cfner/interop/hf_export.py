@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from cfner.interop.model_card import ModelFacts, model_card
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers
 from cfner.network.head import CosineHead, Head, LinearHead
 from cfner.network.network import TaggerOutput
+from cfner.network.probes import Probe
 from cfner.store.model_files import LoadedModel, write_tokenizer
 
 
@@ -112,10 +114,10 @@ class _StockScorer(nn.Module):
         self.stock = stock
         self.device = torch.device("cpu")
 
-    def forward(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput:
+    def forward(self, batch: TokenBatch, probes: Sequence[Probe] = ()) -> TaggerOutput:
         out: Any = self.stock(input_ids=batch.input_ids, attention_mask=batch.attention_mask)
         logits = out.logits[batch.rows, batch.positions]
-        return TaggerOutput(logits[:, :0], logits, ())
+        return TaggerOutput(logits[:, :0], logits)
 
 
 def _both(model: LoadedModel, folder: Path, calibration: Calibration) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from cfner.network.encoders import prepare_tokenizer
 from cfner.network.inference import predict_spans
 from cfner.network.network import TaggerOutput
 from cfner.network.prediction import Prediction, tag
+from cfner.network.probes import Probe
 from cfner.stream.labels import LabelSpace
 
 ONNX_FILE = "model.onnx"
@@ -53,15 +54,15 @@ class OnnxNetwork(nn.Module):
     def device(self) -> torch.device:
         return torch.device("cpu")
 
-    def forward(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput:
-        if with_layers:
+    def forward(self, batch: TokenBatch, probes: Sequence[Probe] = ()) -> TaggerOutput:
+        if probes:
             raise ModelError(
                 "An ONNX file gives no features of its layers.", remedy="Use the model it was made of."
             )
         inputs = {"input_ids": batch.input_ids.numpy(), "attention_mask": batch.attention_mask.numpy()}
         (logits,) = self.session.run(["logits"], inputs)  # [B, T, C]
         words = torch.from_numpy(logits)[batch.rows, batch.positions]  # [W, C]
-        return TaggerOutput(words[:, :0], words, ())
+        return TaggerOutput(words[:, :0], words)
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,86 @@
-"""The methods, one short file each, registered by name. Importing this package registers them all."""
+"""The methods, one short file each, registered by name. Importing this package registers them all.
 
-from cfner.methods import cfner, extendner, finetune, joint, lucir, podnet, self_training
-from cfner.methods.registry import Method, MethodParameters, StepFacts, create, method_names, register
+What the author of a method needs comes from here, and from nowhere else in this program.
+"""
+
+import importlib
+import pkgutil
+
+from cfner.methods.causal import CausalMethod, CausalParameters
+from cfner.methods.context import StepContext, Targets
+from cfner.methods.registry import (
+    Method,
+    MethodParameters,
+    Wrapper,
+    create,
+    method_class,
+    method_names,
+    register,
+    summary,
+    wrapper_names,
+)
+from cfner.network.network import Network
+from cfner.network.probes import AttentionMaps, Features, LayerSums, Probe, Reading
+from cfner.objective.effects import with_causal_effect
+from cfner.objective.library import (
+    ClassifyAll,
+    ClassifyEntities,
+    ClassifyReplayed,
+    ClassifyWithMargin,
+    Distil,
+    KeepFeatures,
+    KeepLayers,
+    RankOtherAboveNew,
+    read_by_both,
+)
+from cfner.objective.losses import mean_or_zero
+from cfner.objective.schedules import Curriculum, adaptive_weight
+from cfner.objective.teacher import WordScores
+from cfner.objective.terms import IGNORE, LabelRoles, Objective, Role, TeacherView, Term, TermInputs
 
 __all__ = [
+    "IGNORE",
+    "AttentionMaps",
+    "CausalMethod",
+    "CausalParameters",
+    "ClassifyAll",
+    "ClassifyEntities",
+    "ClassifyReplayed",
+    "ClassifyWithMargin",
+    "Curriculum",
+    "Distil",
+    "Features",
+    "KeepFeatures",
+    "KeepLayers",
+    "LabelRoles",
+    "LayerSums",
     "Method",
     "MethodParameters",
-    "StepFacts",
-    "cfner",
+    "Network",
+    "Objective",
+    "Probe",
+    "RankOtherAboveNew",
+    "Reading",
+    "Role",
+    "StepContext",
+    "Targets",
+    "TeacherView",
+    "Term",
+    "TermInputs",
+    "WordScores",
+    "Wrapper",
+    "adaptive_weight",
     "create",
-    "extendner",
-    "finetune",
-    "joint",
-    "lucir",
+    "mean_or_zero",
+    "method_class",
     "method_names",
-    "podnet",
+    "read_by_both",
     "register",
-    "self_training",
+    "summary",
+    "with_causal_effect",
+    "wrapper_names",
 ]
+
+# every file in this folder may register methods: a new one is found by itself
+for _file in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_file.name}")

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from cfner.methods.registry import Method, MethodParameters, StepFacts
+from cfner.methods.context import StepContext
+from cfner.methods.registry import Method, MethodParameters
 from cfner.objective.effects import with_causal_effect
 from cfner.objective.library import Distil
 from cfner.objective.schedules import Curriculum, adaptive_weight
@@ -36,18 +37,18 @@ class CausalMethod(Method):
     Parameters = CausalParameters
     published: ClassVar[Mapping[str, Any]] = {"lambda_base": 2.0}
 
-    def distil(self, facts: StepFacts, *, hard: bool = False) -> Distil:
+    def distil(self, ctx: StepContext, *, hard: bool = False) -> Distil:
         """Distillation on O tokens, weighted by lambda = lambda_base * sqrt(C_O / C_N)."""
         p: CausalParameters = self.parameters
         weight = p.lambda_base
         if self.has("adaptive_weight"):
-            weight = adaptive_weight(p.lambda_base, facts.old_types, facts.new_types)
+            weight = adaptive_weight(p.lambda_base, ctx.old_types, ctx.new_types)
         return Distil(weight=weight, t_student=p.t_student, t_teacher=p.t_teacher, hard=hard)
 
-    def with_effects(self, facts: StepFacts, *terms: Term) -> Objective:
+    def with_effects(self, ctx: StepContext, *terms: Term) -> Objective:
         """The terms' objective with the effects that were not left out."""
         p: CausalParameters = self.parameters
-        curriculum = Curriculum(p.delta_1, p.delta_m, facts.epochs if p.m is None else p.m)
+        curriculum = Curriculum(p.delta_1, p.delta_m, ctx.epochs if p.m is None else p.m)
         return with_causal_effect(
             Objective(terms),
             effect_e=self.has("effect_e"),

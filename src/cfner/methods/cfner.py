@@ -2,10 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cfner.methods.causal import CausalMethod
-from cfner.methods.registry import StepFacts, register
-from cfner.objective.library import ClassifyEntities
-from cfner.objective.terms import Objective
+from cfner.methods import CausalMethod, ClassifyEntities, Objective, StepContext, register
 
 
 @register
@@ -23,5 +20,5 @@ class CFNER(CausalMethod):
     )
     good_for: ClassVar[str] = "Learning new types from data labelled only with them: the default method."
 
-    def objective(self, facts: StepFacts) -> Objective:
-        return self.with_effects(facts, ClassifyEntities(), self.distil(facts))
+    def objective(self, ctx: StepContext) -> Objective:
+        return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx))

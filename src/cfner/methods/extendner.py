@@ -4,10 +4,16 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cfner.methods.registry import Method, MethodParameters, StepFacts, register
-from cfner.objective.library import ClassifyEntities, Distil
-from cfner.objective.schedules import adaptive_weight
-from cfner.objective.terms import Objective
+from cfner.methods import (
+    ClassifyEntities,
+    Distil,
+    Method,
+    MethodParameters,
+    Objective,
+    StepContext,
+    adaptive_weight,
+    register,
+)
 
 
 class ExtendNERParameters(MethodParameters):
@@ -27,11 +33,9 @@ class ExtendNER(Method):
     good_for: ClassVar[str] = "Plain distillation: what CFNER is without its effects."
     Parameters = ExtendNERParameters
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         p: ExtendNERParameters = self.parameters
-        weight = (
-            adaptive_weight(p.lambda_base, facts.old_types, facts.new_types) if p.adaptive else p.lambda_base
-        )
+        weight = adaptive_weight(p.lambda_base, ctx.old_types, ctx.new_types) if p.adaptive else p.lambda_base
         return Objective(
             (ClassifyEntities(), Distil(weight=weight, t_student=p.t_student, t_teacher=p.t_teacher))
         )

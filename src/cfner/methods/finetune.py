@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cfner.methods.registry import Method, StepFacts, register
-from cfner.objective.library import ClassifyAll
-from cfner.objective.terms import Objective
+from cfner.methods import ClassifyAll, Method, Objective, StepContext, register
 
 
 @register
@@ -17,5 +15,5 @@ class Finetune(Method):
     good_for: ClassVar[str] = "Seeing how much is forgotten when nothing is done about it."
     freezes_old_rows: ClassVar[bool] = False
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cfner.methods.registry import Method, StepFacts, register
-from cfner.objective.library import ClassifyAll
-from cfner.objective.terms import Objective
+from cfner.methods import ClassifyAll, Method, Objective, StepContext, register
 
 
 @register
 class Joint(Method):
-    """Training anew at each step on all data so far with all labels so far: the upper bound.
+    """Training from scratch at each step on all data so far with all labels so far: the upper bound.
 
     It needs what continual learning does not have: the old data, and the new types labelled in it.
     """
@@ -21,5 +19,5 @@ class Joint(Method):
     freezes_old_rows: ClassVar[bool] = False
     from_scratch: ClassVar[bool] = True
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))

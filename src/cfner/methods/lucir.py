@@ -4,11 +4,19 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cfner.methods.causal import CausalMethod, CausalParameters
-from cfner.methods.registry import Method, MethodParameters, StepFacts, register
-from cfner.objective.library import ClassifyEntities, KeepFeatures, RankOtherAboveNew
-from cfner.objective.schedules import adaptive_weight
-from cfner.objective.terms import Objective
+from cfner.methods import (
+    CausalMethod,
+    CausalParameters,
+    ClassifyEntities,
+    KeepFeatures,
+    Method,
+    MethodParameters,
+    Objective,
+    RankOtherAboveNew,
+    StepContext,
+    adaptive_weight,
+    register,
+)
 
 
 class LUCIRParameters(MethodParameters):
@@ -28,9 +36,9 @@ class LUCIR(Method):
     good_for: ClassVar[str] = "A feature-level baseline from image classification."
     Parameters = LUCIRParameters
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         p: LUCIRParameters = self.parameters
-        weight = adaptive_weight(p.lambda_base, facts.old_types, facts.new_types)
+        weight = adaptive_weight(p.lambda_base, ctx.old_types, ctx.new_types)
         return Objective(
             (ClassifyEntities(), KeepFeatures(weight=weight), RankOtherAboveNew(margin=p.margin))
         )
@@ -50,6 +58,6 @@ class LUCIRWithEffects(CausalMethod):
     good_for: ClassVar[str] = "The paper's best combination."
     Parameters = LUCIRWithEffectsParameters
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         ranking = RankOtherAboveNew(margin=self.parameters.margin)
-        return self.with_effects(facts, ClassifyEntities(), self.distil(facts), ranking)
+        return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx), ranking)

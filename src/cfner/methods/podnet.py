@@ -5,9 +5,16 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cfner.methods.registry import Method, MethodParameters, StepFacts, register
-from cfner.objective.library import ClassifyWithMargin, KeepFeatures, KeepLayers
-from cfner.objective.terms import Objective
+from cfner.methods import (
+    ClassifyWithMargin,
+    KeepFeatures,
+    KeepLayers,
+    Method,
+    MethodParameters,
+    Objective,
+    StepContext,
+    register,
+)
 
 
 class PODNetParameters(MethodParameters):
@@ -26,9 +33,9 @@ class PODNet(Method):
     good_for: ClassVar[str] = "A layer-level baseline from image classification."
     Parameters = PODNetParameters
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         p: PODNetParameters = self.parameters
-        scale = math.sqrt((facts.old_types + facts.new_types) / facts.new_types)
+        scale = math.sqrt((ctx.old_types + ctx.new_types) / ctx.new_types)
         return Objective(
             (
                 ClassifyWithMargin(margin=p.margin),

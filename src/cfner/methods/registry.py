@@ -1,7 +1,7 @@
 """What a method is, and the list of those that exist.
 
-A method says which objective a step minimises. Most need nothing else. The few hooks below exist because
-a method here uses them.
+A method says which objective a step minimises. Most need nothing else. Each hook has a default that suits
+most methods, and exists because a method uses it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,23 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from torch import Tensor
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from cfner.errors import ConfigError, nearest, problems
-from cfner.objective.terms import LabelRoles, Objective, TeacherView
+from cfner.methods.context import StepContext, Targets
+from cfner.network.network import Network
+from cfner.objective.teacher import WordScores
+from cfner.objective.terms import Objective
 
 
 class MethodParameters(BaseModel):
     """A method's own settings, under the paper's names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-@dataclass(frozen=True)
-class StepFacts:
-    """What an objective may depend on."""
-
-    old_types: int  # C_O
-    new_types: int  # C_N
-    epochs: int
-    roles: LabelRoles
 
 
 class Method:
@@ -48,6 +40,9 @@ class Method:
     parts: ClassVar[tuple[str, ...]] = ()  # what `--without` can take away
     freezes_old_rows: ClassVar[bool] = True
     from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
+    # The first step has no teacher. A plain one is cross-entropy without any hook, the same for all methods,
+    # so that a grid computes it once. Otherwise the hooks are called in it, too, without a teacher.
+    plain_first_step: ClassVar[bool] = True
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
     published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
 
@@ -69,24 +64,48 @@ class Method:
         """The name with what was left out: 'cfner without effect_o'."""
         return " without ".join([self.name, *([" & ".join(sorted(self.without))] if self.without else [])])
 
-    def objective(self, facts: StepFacts) -> Objective:
-        """What steps after the first minimise. (The first has no teacher: plain cross-entropy.)"""
+    def begin(self, network: Network, ctx: StepContext) -> None:
+        """Called when the head has grown, before the first batch: decide what is trained.
+
+        Default: the rows of types that the step does not label are frozen; O's row too if the user wants it.
+        """
+        frozen = [*ctx.roles.old, *([ctx.roles.other] if ctx.freeze_other else [])]
+        network.head.freeze(frozen if self.freezes_old_rows else ())
+
+    def teachers(self, ctx: StepContext) -> dict[str, WordScores]:
+        """Whom terms may ask, by name. Default: the network as it came in, as ``old``."""
+        return {"old": ctx.ask(ctx.old, self.objective(ctx).probes)}
+
+    def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """The label and weight of every word for cross-entropy. Default: as they are in the data."""
+        return Targets(ctx.data.gold)
+
+    def objective(self, ctx: StepContext) -> Objective:
+        """What a step after the first minimises. It looks at numbers, roles and epochs, not at the data."""
         raise NotImplementedError
 
-    def relabel(self, gold: Tensor, teacher: TeacherView, roles: LabelRoles) -> Tensor:
-        """Labels to train on, given the step's labels [W] and what the teacher says. Default: unchanged."""
-        return gold
+    def finish(self, network: Network, ctx: StepContext) -> None:
+        """Called after the last epoch, with the weights of the chosen one. Default: nothing."""
+
+
+class Wrapper(Method):
+    """Something that can be added to any method: ``class Fusion(Wrapper)`` makes ``extendner+fusion``.
+
+    It overrides hooks and calls ``super()``, which is the method that it is added to. It has no objective.
+    """
 
 
 _METHODS: dict[str, type[Method]] = {}
+_WRAPPERS: dict[str, type[Wrapper]] = {}
 M = TypeVar("M", bound=type[Method])
 
 
 def register(method: M) -> M:
-    """Class decorator: make a method known by its name."""
-    if method.name in _METHODS and _METHODS[method.name].__qualname__ != method.__qualname__:
+    """Class decorator: make a method, or a wrapper, known by its name."""
+    known: dict[str, Any] = _WRAPPERS if issubclass(method, Wrapper) else _METHODS
+    if method.name in known and known[method.name].__qualname__ != method.__qualname__:
         raise ConfigError(f"Two methods are named '{method.name}'.", remedy="Rename one of them.")
-    _METHODS[method.name] = method
+    known[method.name] = method
     return method
 
 
@@ -125,24 +144,62 @@ def load_file(path: str | Path) -> list[str]:
 
 
 def source_hash(name: str) -> str | None:
-    """The hash of the file that a foreign method is written in; None for the methods of this program."""
-    kind = method_class(name)
-    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    """The hash of the files that a method from elsewhere is written in; None for those of this program."""
+    package = __name__.partition(".")[0]
+    outside = [kind for kind in method_class(name).__mro__ if kind.__module__.partition(".")[0] != package]
+    files = [inspect.getsourcefile(kind) for kind in outside if issubclass(kind, Method)]
+    if not files:
         return None
-    file = inspect.getsourcefile(kind)
-    if file is None:
+    if None in files:
         raise ConfigError(f"The method '{name}' has no source file.", remedy="Write it in a file.")
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    contents = b"".join(Path(file).read_bytes() for file in dict.fromkeys(files) if file is not None)
+    return hashlib.sha256(contents).hexdigest()
 
 
 def method_names() -> list[str]:
     return list(_METHODS)
 
 
+def wrapper_names() -> list[str]:
+    """What can be added to any method: NAME+WRAPPER."""
+    return list(_WRAPPERS)
+
+
 def method_class(name: str) -> type[Method]:
-    if name not in _METHODS:
-        raise ConfigError(f"There is no method '{name}'.", remedy=nearest(name, _METHODS))
-    return _METHODS[name]
+    """A method by name; ``NAME+WRAPPER`` adds a wrapper to any method."""
+    if name in _METHODS:
+        return _METHODS[name]
+    base, plus, wrapper = name.rpartition("+")
+    if plus and wrapper in _WRAPPERS:
+        return _wrapped(method_class(base), _WRAPPERS[wrapper])  # type: ignore[arg-type]  # classes have hashes
+    raise ConfigError(f"There is no method '{name}'.", remedy=nearest(name, _METHODS))
+
+
+@cache
+def _wrapped(base: type[Method], wrapper: type[Wrapper]) -> type[Method]:
+    name = f"{base.name}+{wrapper.name}"
+    if base.from_scratch:
+        raise ConfigError(
+            f"There is no '{name}': {base.name} starts from scratch, so it has no old network.",
+            remedy=f"Add {wrapper.name} to a method that goes on from the step before.",
+        )
+    if twice := sorted(base.Parameters.model_fields.keys() & wrapper.Parameters.model_fields.keys()):
+        raise ConfigError(
+            f"There is no '{name}': both have a parameter '{twice[0]}'.", remedy="Rename one of them."
+        )
+    parameters = create_model("Parameters", __base__=(wrapper.Parameters, base.Parameters))
+    names = {
+        "name": name,
+        "title": f"{base.title} with {wrapper.title.lower()}",
+        "paper": f"{base.paper}; {wrapper.paper}",
+        "good_for": wrapper.good_for,
+        "parts": base.parts,
+        "published": {**base.published, **wrapper.published},
+        "Parameters": parameters,
+        "__doc__": f"{summary(wrapper)} {summary(base)}",
+        "__module__": wrapper.__module__,
+    }
+    return type(wrapper.__name__ + base.__name__, (wrapper, base), names)
 
 
 def summary(method: type[Method]) -> str:

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
-from cfner.methods.causal import CausalMethod
-from cfner.methods.registry import Method, StepFacts, register
-from cfner.objective.library import ClassifyAll, ClassifyEntities
-from cfner.objective.terms import LabelRoles, Objective, TeacherView
+from cfner.methods import (
+    CausalMethod,
+    ClassifyAll,
+    ClassifyEntities,
+    Method,
+    Objective,
+    StepContext,
+    Targets,
+    WordScores,
+    register,
+)
 
 
 @register
@@ -20,11 +27,14 @@ class SelfTraining(Method):
     paper: ClassVar[str] = "Rosenberg et al. 2005; De Lange et al. 2019"
     good_for: ClassVar[str] = "A simple, strong baseline. The teacher's mistakes become labels."
 
-    def objective(self, facts: StepFacts) -> Objective:
+    def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))
 
-    def relabel(self, gold: Tensor, teacher: TeacherView, roles: LabelRoles) -> Tensor:
-        return torch.where(gold == roles.other, roles.kept[teacher.logits.argmax(1)], gold)
+    def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """Words labelled O take the label that the teacher gives them."""
+        gold, old = ctx.data.gold, teachers["old"].logits
+        labels = ctx.roles.kept.to(old.device)[old.argmax(1)].to(gold.device)
+        return Targets(torch.where(gold == ctx.roles.other, labels, gold))
 
 
 @register
@@ -36,5 +46,5 @@ class SelfTrainingWithEffects(CausalMethod):
     paper: ClassVar[str] = "Zheng et al. 2022 (CFNER), table 'Combining with other baselines'"
     good_for: ClassVar[str] = "Seeing what the soft label is worth."
 
-    def objective(self, facts: StepFacts) -> Objective:
-        return self.with_effects(facts, ClassifyEntities(), self.distil(facts, hard=True))
+    def objective(self, ctx: StepContext) -> Objective:
+        return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx, hard=True))

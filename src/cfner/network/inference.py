@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +12,7 @@ from cfner.batches.encoding import EncodedText, IntArray
 from cfner.batches.loader import TokenBatch, inference_batches
 from cfner.corpus.sentence import Span
 from cfner.network.network import TaggerOutput
+from cfner.network.probes import Probe
 from cfner.stream.labels import LabelSpace
 
 
@@ -24,7 +25,7 @@ class WordScorer(Protocol):
     def device(self) -> torch.device: ...
     def eval(self) -> Any: ...
     def train(self, mode: bool = True) -> Any: ...
-    def __call__(self, batch: TokenBatch, with_layers: bool = False) -> TaggerOutput: ...
+    def __call__(self, batch: TokenBatch, probes: Sequence[Probe] = ()) -> TaggerOutput: ...
 
 
 @torch.no_grad()
@@ -34,7 +35,7 @@ def outputs(
     *,
     batch_size: int = 64,
     windows: IntArray | None = None,
-    with_layers: bool = False,
+    probes: Sequence[Probe] = (),
 ) -> Iterator[tuple[TokenBatch, TaggerOutput]]:
     """Run the network in eval mode over all windows (or some); its mode is restored afterwards."""
     training = network.training
@@ -42,7 +43,7 @@ def outputs(
     try:
         for batch in inference_batches(text, batch_size=batch_size, windows=windows):
             placed = batch.to(network.device)
-            yield placed, network(placed, with_layers)
+            yield placed, network(placed, probes)
     finally:
         network.train(training)
 

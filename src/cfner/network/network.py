@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from cfner.batches.loader import TokenBatch
 from cfner.network.frozen_layers import CachedLowerLayers
 from cfner.network.head import Head, LinearHead
+from cfner.network.probes import Probe, Reading
 
 
 class TaggerOutput(NamedTuple):
@@ -19,7 +21,7 @@ class TaggerOutput(NamedTuple):
 
     features: Tensor  # [W, H] what the head reads
     logits: Tensor  # [W, C]
-    layers: tuple[Tensor, ...]  # per layer [W, H], embeddings first; empty unless asked for
+    readings: Mapping[str, Reading] = {}  # by probe
 
 
 class Network(nn.Module):
@@ -35,30 +37,44 @@ class Network(nn.Module):
         self.head = head
 
     def forward(
-        self, batch: TokenBatch, with_layers: bool = False, lower: CachedLowerLayers | None = None
+        self, batch: TokenBatch, probes: Sequence[Probe] = (), lower: CachedLowerLayers | None = None
     ) -> TaggerOutput:
         """``lower``: what the encoder's frozen lowest layers give for the batch's text, if it is kept."""
         out: Any
         if lower is not None:
             out = lower.parts.upper(lower.of(batch), batch.input_ids, batch.attention_mask)
         else:
-            out = self.body(
-                input_ids=batch.input_ids,
-                attention_mask=batch.attention_mask,
-                output_hidden_states=with_layers,
-            )
+            wanted = {"output_hidden_states": any(probe.hidden_states for probe in probes)}
+            if any(probe.attentions for probe in probes):
+                wanted["output_attentions"] = True
+            out = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **wanted)
         features = out.logits[batch.rows, batch.positions]  # [B, T, H] -> [W, H]
-        layers = (
-            tuple(layer[batch.rows, batch.positions] for layer in out.hidden_states) if with_layers else ()
-        )
         # the head is small and its scores decide: full precision, whatever the encoder computes in
         with torch.autocast(features.device.type, enabled=False):
+            features = features.float()
             if isinstance(self.head, LinearHead):
                 # over all positions, as a stock token classifier does: the same product, to the last bit
                 logits = self.head(out.logits.float())[batch.rows, batch.positions]
             else:
-                logits = self.head(features.float())
-        return TaggerOutput(features.float(), logits, layers)
+                logits = self.head(features)
+            readings = {probe.name: probe.read(features, out, batch) for probe in probes}
+        return TaggerOutput(features, logits, readings)
+
+    @contextmanager
+    def ready_for(self, probes: Sequence[Probe]) -> Iterator[None]:
+        """Attention maps exist only where attention is computed step by step ("eager"), which is slower:
+        the encoder computes so for as long as a probe reads them.
+        """
+        body: Any = self.body
+        usual = body.config._attn_implementation
+        if not any(probe.attentions for probe in probes) or usual == "eager":
+            yield
+            return
+        body.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            body.set_attn_implementation(usual)
 
     @property
     def device(self) -> torch.device:

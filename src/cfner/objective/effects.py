@@ -6,9 +6,9 @@ the teacher predict together. Only the anchor gets a gradient; its matches are r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -80,13 +80,16 @@ def with_causal_effect(
                 f"reads the student's predictions (terms: {names}).",
                 remedy="Plug CF into a method that classifies entity tokens or distils scores.",
             )
-    terms = tuple(
-        replace(_any(term), predictions=wanted[term.role])
-        if term.role in wanted and _reads_predictions(term)
-        else term
-        for term in objective.terms
-    )
-    return Objective(terms)
+    return Objective(tuple(_with_effect(term, wanted) for term in objective.terms))
+
+
+def _with_effect(term: Term, wanted: Mapping[str, MatchedPredictions]) -> Term:
+    """The term reading matched predictions, if it can; it is then named after the effect."""
+    if term.role not in wanted or not _reads_predictions(term):
+        return term
+    name = "effect_e" if term.role == "learn_new" else "effect_o"
+    # dataclasses.replace checks the field itself; the base class does not declare it
+    return cast("Term", replace(cast("Any", term), predictions=wanted[term.role], name=name))
 
 
 def matching_of(objective: Objective) -> MatchedPredictions | None:
@@ -100,7 +103,3 @@ def matching_of(objective: Objective) -> MatchedPredictions | None:
 
 def _reads_predictions(term: Term) -> bool:
     return hasattr(term, "predictions")
-
-
-def _any(term: Term) -> Any:
-    return term  # dataclasses.replace checks the field itself; the base class does not declare it

@@ -9,8 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cfner.errors import TrainingError
+from cfner.network.probes import Features, LayerSums, Probe, Reading
 from cfner.objective import losses
-from cfner.objective.terms import Need, OwnPredictions, Predictions, Role, TeacherView, Term, TermInputs
+from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, TeacherView, Term, TermInputs
 
 
 def _teacher(inputs: TermInputs) -> TeacherView:
@@ -19,34 +20,44 @@ def _teacher(inputs: TermInputs) -> TeacherView:
     return inputs.teacher
 
 
-def _present(value: Tensor | None, what: str) -> Tensor:
-    if value is None:
+def _cosines(inputs: TermInputs) -> Tensor:
+    if inputs.cosines is None:
         raise TrainingError(
-            f"A term needs {what}, which this model does not give.",
+            "A term needs cosines, which this model does not give.",
             remedy="Methods with cosine terms (lucir, podnet) need the cosine head.",
         )
-    return value
+    return inputs.cosines
+
+
+def read_by_both(inputs: TermInputs, probe: Probe) -> tuple[Reading, Reading]:
+    """What a probe read of the student and of the teacher."""
+    return inputs.readings[probe.name], _teacher(inputs).readings[probe.name]
 
 
 @dataclass(frozen=True)
 class ClassifyAll(Term):
-    """Cross-entropy over every labelled token."""
+    """Cross-entropy over every token, of the labels that the method gives them: as they are in the data, or
+    pseudo-labels for some, with weights of their own, and none for others.
+    """
 
-    name: ClassVar[str] = "cross_entropy"
     role: ClassVar[Role] = "learn_new"
     formula: ClassVar[str] = r"-\log p_i[y_i] \quad \text{mean over all tokens}"
+    name: str = "cross_entropy"
 
     def __call__(self, inputs: TermInputs) -> Tensor:
-        return losses.cross_entropy(inputs.logits.log_softmax(1), inputs.gold)
+        targets = inputs.gold if inputs.targets is None else inputs.targets
+        sure = targets != IGNORE
+        weights = None if inputs.weights is None else inputs.weights[sure]
+        return losses.cross_entropy(inputs.logits[sure].log_softmax(1), targets[sure], weights)
 
 
 @dataclass(frozen=True)
 class ClassifyEntities(Term):
     """Cross-entropy over the tokens of the step's types. With matched predictions: Effect_E."""
 
-    name: ClassVar[str] = "effect_e"
     role: ClassVar[Role] = "learn_new"
     formula: ClassVar[str] = r"-\log \bar y_i[y_i] \quad \text{mean over E tokens}"
+    name: str = "classify"
     predictions: Predictions = field(default_factory=OwnPredictions)
 
     def __call__(self, inputs: TermInputs) -> Tensor:
@@ -58,12 +69,14 @@ class ClassifyEntities(Term):
 class ClassifyReplayed(Term):
     """Cross-entropy over the labelled mentions of old sentences, where a user has some to mix in."""
 
-    name: ClassVar[str] = "replay"
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = r"-\log p_i[y_i] \quad \text{mean over the labelled tokens of old types}"
+    name: str = "replay"
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = ~(inputs.is_entity | inputs.is_other)
+        if inputs.annotated is not None:  # in the step's own slices an old type is not labelled, but kept
+            tokens = tokens & ~inputs.annotated
         return losses.cross_entropy(inputs.logits[tokens].log_softmax(1), inputs.gold[tokens])
 
 
@@ -71,12 +84,11 @@ class ClassifyReplayed(Term):
 class Distil(Term):
     """Kullback-Leibler divergence from the teacher over O tokens. With matched predictions: Effect_O."""
 
-    name: ClassVar[str] = "effect_o"
     role: ClassVar[Role] = "keep_old"
-    needs: ClassVar[frozenset[Need]] = frozenset({"teacher"})
     formula: ClassVar[str] = (
         r"\sum_{c \in \{O\} \cup \text{old}} q_c (\log q_c - \log s_c) \quad \text{mean over O tokens}"
     )
+    name: str = "distil"
     predictions: Predictions = field(default_factory=OwnPredictions)
     t_student: float = 1.0
     t_teacher: float = 1.0
@@ -97,31 +109,30 @@ class Distil(Term):
 class KeepFeatures(Term):
     """Features stay where the teacher had them: LUCIR's less-forget constraint, PODNet's POD-flat."""
 
-    name: ClassVar[str] = "keep_features"
     role: ClassVar[Role] = "keep_old"
-    needs: ClassVar[frozenset[Need]] = frozenset({"teacher", "features"})
+    probes: ClassVar[tuple[Probe, ...]] = (Features(),)
     formula: ClassVar[str] = r"1 - \cos(f^{student}_i, f^{teacher}_i) \quad \text{mean over all tokens}"
+    name: str = "keep_features"
 
     def __call__(self, inputs: TermInputs) -> Tensor:
-        return losses.feature_distance(
-            inputs.features, _present(_teacher(inputs).features, "teacher features")
-        )
+        (student,), (teacher,) = read_by_both(inputs, Features())
+        return losses.feature_distance(student, teacher)
 
 
 @dataclass(frozen=True)
 class RankOtherAboveNew(Term):
     """LUCIR's inter-class separation, on O tokens instead of reserved old samples."""
 
-    name: ClassVar[str] = "margin_ranking"
     role: ClassVar[Role] = "keep_old"
-    needs: ClassVar[frozenset[Need]] = frozenset({"cosines"})
+    needs_cosines: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"\max(0, m - \cos(h, w_O) + \max_{j \in new} \cos(h, w_j)) \quad \text{mean over O tokens}"
     )
+    name: str = "margin_ranking"
     margin: float = 0.5
 
     def __call__(self, inputs: TermInputs) -> Tensor:
-        cosines = _present(inputs.cosines, "cosines")[inputs.is_other]
+        cosines = _cosines(inputs)[inputs.is_other]
         return losses.margin_ranking(
             cosines[:, inputs.roles.other], cosines[:, inputs.roles.new_ids], self.margin
         )
@@ -131,35 +142,36 @@ class RankOtherAboveNew(Term):
 class ClassifyWithMargin(Term):
     """PODNet's NCA loss on the tokens of the step's types."""
 
-    name: ClassVar[str] = "nca"
     role: ClassVar[Role] = "learn_new"
-    needs: ClassVar[frozenset[Need]] = frozenset({"cosines"})
+    needs_cosines: ClassVar[bool] = True
     formula: ClassVar[str] = (
         r"\max\left(0, -\log \frac{e^{\sigma(s_y - m)}}{\sum_{j \ne y} e^{\sigma s_j}}\right)"
         r" \quad \text{mean over E tokens}"
     )
+    name: str = "nca"
     margin: float = 0.6
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = inputs.is_entity
-        cosines = _present(inputs.cosines, "cosines")[tokens]
-        return losses.nca(cosines, inputs.gold[tokens], _present(inputs.sigma, "sigma"), self.margin)
+        cosines = _cosines(inputs)[tokens]
+        sigma = inputs.sigma if inputs.sigma is not None else cosines.new_ones(())
+        return losses.nca(cosines, inputs.gold[tokens], sigma, self.margin)
 
 
 @dataclass(frozen=True)
 class KeepLayers(Term):
     """PODNet's POD-spatial: sums of every layer's hidden states stay close to the teacher's."""
 
-    name: ClassVar[str] = "pod_spatial"
     role: ClassVar[Role] = "keep_old"
-    needs: ClassVar[frozenset[Need]] = frozenset({"teacher", "layers"})
+    probes: ClassVar[tuple[Probe, ...]] = (LayerSums(),)
     formula: ClassVar[str] = (
         r"\frac1L \sum_l \left( \| \hat u_l - \hat u'_l \| + \| \hat v_l - \hat v'_l \| \right),"
         r"\; u_l = \textstyle\sum_h x_l,\; v_l = \sum_t x_l"
     )
+    name: str = "pod_spatial"
 
     def __call__(self, inputs: TermInputs) -> Tensor:
-        teacher = _teacher(inputs).layers
-        if teacher is None or inputs.layers is None:
-            raise TrainingError("POD-spatial needs the hidden states of student and teacher.")
-        return losses.pod_spatial(inputs.layers, teacher)
+        (s_words, s_units), (t_words, t_units) = read_by_both(inputs, LayerSums())
+        if inputs.rows is None:
+            raise TrainingError("POD-spatial compares whole windows, and was given words alone.")
+        return losses.pod_spatial((s_words, s_units), (t_words, t_units), inputs.rows)

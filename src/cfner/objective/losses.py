@@ -16,9 +16,10 @@ def mean_or_zero(values: Tensor) -> Tensor:
     return values.sum() / max(values.numel(), 1)
 
 
-def cross_entropy(log_probs: Tensor, gold: Tensor) -> Tensor:
-    """``-log p[gold]``. log_probs [n, C], gold [n]."""
-    return mean_or_zero(-log_probs.gather(1, gold[:, None])[:, 0])
+def cross_entropy(log_probs: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
+    """``-w log p[gold]``. log_probs [n, C], gold [n], weights [n] (1 where there are none)."""
+    per_token = -log_probs.gather(1, gold[:, None])[:, 0]
+    return mean_or_zero(per_token if weights is None else weights * per_token)
 
 
 def distillation(student_log_probs: Tensor, teacher_probs: Tensor) -> Tensor:
@@ -55,32 +56,19 @@ def nca(cosines: Tensor, gold: Tensor, sigma: Tensor, margin: float) -> Tensor:
     return mean_or_zero(F.relu(others - own))
 
 
-def pod_spatial(student: LayerSums, teacher: LayerSums) -> Tensor:
+def pod_spatial(student: tuple[Tensor, Tensor], teacher: tuple[Tensor, Tensor], rows: Tensor) -> Tensor:
     """Euclidean distance of the L2-normalised layer sums, mean over sequences and layers.
 
-    Both sums of a layer count: over the hidden axis (a vector over a sequence's words) and over the word
-    axis (a vector over units).
+    Both sums of a layer count: over the hidden axis, ``[W, L]`` (a vector over a sequence's words, which are
+    those with the same of ``rows [W]``), and over the word axis, ``[B, L, H]`` (a vector over units).
     """
-    layers = zip(student, teacher, strict=True)
-    distances = [
-        mean_or_zero(_segment_distance(s_words, t_words, rows, len(s_units)))
-        + mean_or_zero((_unit(s_units, 1) - _unit(t_units, 1)).pow(2).sum(1).clamp_min(_TINY).sqrt())
-        for (s_words, s_units, rows), (t_words, t_units, _) in layers
-    ]
-    return torch.stack(distances).mean()
+    (s_words, s_units), (t_words, t_units) = student, teacher
+    of_words = _segment_distance(s_words, t_words, rows, len(s_units))  # [B, L]
+    of_units = (_unit(s_units, 2) - _unit(t_units, 2)).pow(2).sum(2).clamp_min(_TINY).sqrt()  # [B, L]
+    return mean_or_zero(of_words.flatten()) + mean_or_zero(of_units.flatten())
 
-
-LayerSums = list[tuple[Tensor, Tensor, Tensor]]  # per layer: [W] over hidden, [B, H] over words, [W] row ids
 
 _TINY = 1e-24  # keeps the square root differentiable where student and teacher agree exactly
-
-
-def layer_sums(layers: tuple[Tensor, ...], rows: Tensor, sequences: int) -> LayerSums:
-    """Per layer ``[W, H]``: its sums over the hidden axis [W] and over each sequence's words [B, H]."""
-    return [
-        (layer.sum(1), layer.new_zeros(sequences, layer.shape[1]).index_add(0, rows, layer), rows)
-        for layer in layers
-    ]
 
 
 def _unit(vectors: Tensor, dim: int) -> Tensor:
@@ -88,11 +76,12 @@ def _unit(vectors: Tensor, dim: int) -> Tensor:
 
 
 def _segment_distance(student: Tensor, teacher: Tensor, rows: Tensor, sequences: int) -> Tensor:
-    """[W] each, words of one sequence form one vector: distance of the normalised vectors, [B]."""
+    """[W, L] each, words of one sequence form one vector: distance of the normalised vectors, [B, L]."""
 
     def unit(values: Tensor) -> Tensor:
-        squared = values.new_zeros(sequences).index_add(0, rows, values.pow(2))
+        squared = values.new_zeros(sequences, values.shape[1]).index_add(0, rows, values.pow(2))
         return values / squared.clamp_min(_TINY).sqrt()[rows]
 
-    squared = student.new_zeros(sequences).index_add(0, rows, (unit(student) - unit(teacher)).pow(2))
+    gap = (unit(student) - unit(teacher)).pow(2)
+    squared = student.new_zeros(sequences, student.shape[1]).index_add(0, rows, gap)
     return squared.clamp_min(_TINY).sqrt()

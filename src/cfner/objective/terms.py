@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from cfner.objective.losses import LayerSums
+from cfner.errors import ConfigError
+from cfner.network.probes import Features, Probe, Reading
 from cfner.objective.matching import ScoreBank
 
 Role = Literal["learn_new", "keep_old"]
-Need = Literal["teacher", "features", "layers", "cosines"]
+IGNORE = -100  # a target that no loss reads
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,7 @@ class TeacherView:
     logits: Tensor  # [W, C_kept]: over roles.kept, in that order
     defined_other: Tensor  # [W] bool: labelled O here, an old type to the teacher
     confidence: Tensor  # [W] probability of the label the teacher predicts
-    features: Tensor | None = None  # [W, H]
-    layers: LayerSums | None = None
+    readings: Mapping[str, Reading] = field(default_factory=dict)  # by probe
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,24 @@ class TermInputs:
 
     logits: Tensor  # [W, C] the student's
     features: Tensor  # [W, H] the student's
-    gold: Tensor  # [W] label ids
+    gold: Tensor  # [W] label ids in the step's data
     refs: Tensor  # [W] TokenRefs
     roles: LabelRoles
+    targets: Tensor | None = None  # [W] label ids to train on; IGNORE: no label is sure. None: gold
+    weights: Tensor | None = None  # [W] how much each target counts. None: 1
+    annotated: Tensor | None = None  # [W] bool: the word's slice is completely annotated. None: all are
+    rows: Tensor | None = None  # [W] which window of the batch
     epoch: int = 1  # from 1
-    teacher: TeacherView | None = None
+    teachers: Mapping[str, TeacherView] = field(default_factory=dict)
     bank: ScoreBank | None = None
     cosines: Tensor | None = None  # [W, C] before sigma
     sigma: Tensor | None = None
-    layers: LayerSums | None = None
+    readings: Mapping[str, Reading] = field(default_factory=dict)  # the student's, by probe
+
+    @property
+    def teacher(self) -> TeacherView | None:
+        """The network as it came into the step; None in a first step."""
+        return self.teachers.get("old")
 
     @property
     def is_entity(self) -> Tensor:
@@ -86,6 +96,36 @@ class TermInputs:
     def is_other(self) -> Tensor:
         """[W] O tokens, old entities among them."""
         return self.gold == self.roles.other
+
+    def word(self, row: int) -> TermInputs:
+        """One word of the batch as a batch of one, without readings, which may be of whole windows."""
+        one = slice(row, row + 1)
+
+        def cut(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor[one]
+
+        def per_word(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+            return {name: (r[0][one],) for name, r in readings.items() if name == Features.name}
+
+        return replace(
+            self,
+            logits=self.logits[one],
+            features=self.features[one],
+            gold=self.gold[one],
+            refs=self.refs[one],
+            targets=cut(self.targets),
+            weights=cut(self.weights),
+            annotated=cut(self.annotated),
+            rows=None,
+            cosines=cut(self.cosines),
+            teachers={
+                name: TeacherView(
+                    view.logits[one], view.defined_other[one], view.confidence[one], per_word(view.readings)
+                )
+                for name, view in self.teachers.items()
+            },
+            readings=per_word(self.readings),
+        )
 
 
 class Predictions(Protocol):
@@ -106,16 +146,22 @@ class OwnPredictions:
 
 @dataclass(frozen=True)
 class Term:
-    """A loss with a name, a role and a weight. Subclasses say how it is computed."""
+    """A loss with a name, a role and a weight. Subclasses say how it is computed, in ``__call__``."""
 
-    name: ClassVar[str]
     role: ClassVar[Role]
-    needs: ClassVar[frozenset[Need]] = frozenset()
+    probes: ClassVar[tuple[Probe, ...]] = ()  # what it reads off the encoder
+    needs_cosines: ClassVar[bool] = False
     formula: ClassVar[str] = ""
+    name: str = ""
     weight: float = 1.0
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         raise NotImplementedError
+
+    @property
+    def of_words(self) -> bool:
+        """Whether it is a mean over words, each with a loss of its own; not so where windows are compared."""
+        return all(probe.axes == ("word",) for probe in self.probes)
 
 
 @dataclass(frozen=True)
@@ -124,6 +170,14 @@ class Objective:
 
     terms: tuple[Term, ...]
 
+    def __post_init__(self) -> None:
+        for name, times in Counter(term.name for term in self.terms).items():
+            if times > 1 or not name:
+                raise ConfigError(
+                    f"{times} terms of an objective are named '{name}'." if name else "A term has no name.",
+                    remedy="Give each a name of its own: Distil(name='distil_again').",
+                )
+
     def losses(self, inputs: TermInputs) -> dict[str, Tensor]:
         """Each term's own value, before its weight."""
         return {term.name: term(inputs) for term in self.terms}
@@ -131,8 +185,14 @@ class Objective:
     def total(self, losses: dict[str, Tensor]) -> Tensor:
         return torch.stack([term.weight * losses[term.name] for term in self.terms]).sum()
 
-    def needs(self, what: Need) -> bool:
-        return any(what in term.needs for term in self.terms)
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """What its terms read off the encoder, each once."""
+        return tuple({probe.name: probe for term in self.terms for probe in term.probes}.values())
+
+    @property
+    def needs_cosines(self) -> bool:
+        return any(term.needs_cosines for term in self.terms)
 
     def role(self, role: Role) -> Iterable[Term]:
         return (term for term in self.terms if term.role == role)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, StreamError, nearest
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 Sentences = tuple[Sentence, ...]
 Data = TypeVar("Data")
+
+
+class Slice(NamedTuple):
+    """Text, and the types that are completely annotated in it: there, a word without a label is a true O.
+
+    In replayed old sentences a label says what it says, and no label says nothing: ``annotated`` is empty.
+    """
+
+    sentences: Sentences
+    annotated: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +76,17 @@ class Step:
     def types_so_far(self) -> tuple[str, ...]:
         """Known and current types, in the order of learning."""
         return (*self.known, *self.types)
+
+    @property
+    def slices(self) -> tuple[Slice, ...]:
+        """What a learner sees: its own data, then replayed sentences."""
+        own = Slice(self.train, frozenset(self.types))
+        return (own, Slice(self.replay, frozenset())) if self.replay else (own,)
+
+    @property
+    def joint_slices(self) -> tuple[Slice, ...]:
+        """What only the upper bound sees: all slices so far with all labels so far."""
+        return (Slice(self.joint_train, frozenset(self.types_so_far)),)
 
     @cached_property
     def joint_train(self) -> Sentences:

@@ -15,19 +15,16 @@ from torch.nn.utils import get_total_norm
 
 from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
-from cfner.methods.registry import Method
 from cfner.network.dropout import set_dropout
 from cfner.network.frozen_layers import CachedLowerLayers, SplitEncoder
-from cfner.network.head import CosineHead
 from cfner.network.inference import outputs
 from cfner.network.network import Network, TaggerOutput
-from cfner.objective.losses import layer_sums
 from cfner.objective.matching import ScoreBank
-from cfner.objective.terms import TermInputs
 from cfner.store.untrusted import first_not_finite
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
+from cfner.training.inputs import term_inputs
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
@@ -38,7 +35,6 @@ from cfner.training.state import TrainingState
 def train(
     network: Network,
     prepared: PreparedStep,
-    method: Method,
     config: TrainingConfig,
     accelerator: Accelerator,
     *,
@@ -47,13 +43,14 @@ def train(
     seed: int,
     evaluate: Callable[[Network], dict[str, float]] | None,
     progress: Progress,
+    split: SplitEncoder | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> TrainingState:
     """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
 
-    With a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
+    ``split``: the encoder in two parts, if its lowest layers are frozen: their output is computed once. With
+    a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
     """
-    parts = _freeze(network, config)
     set_dropout(network.body, config.dropout)
     loader, order = training_loader(
         prepared.data.text, batch_size=config.batch_size, seed=seed, workers=config.workers
@@ -77,10 +74,10 @@ def train(
         warmup=config.warmup,
         first_step=first_step,
     )
-    step = BatchLosses(model, network, prepared.on(network.device), method, config)
-    if parts is not None and not step.with_layers:  # layer by layer comparisons need every layer's output
+    step = BatchLosses(model, network, prepared.on(network.device), config)
+    if split is not None and not any(p.hidden_states or p.attentions for p in step.probes):
         text = prepared.data.text
-        step.lower = CachedLowerLayers(parts, text, network.device, batch_size=config.eval_batch_size)
+        step.lower = CachedLowerLayers(split, text, network.device, batch_size=config.eval_batch_size)
     bank = step.prepared.bank
     resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
     state = resumed or TrainingState()
@@ -156,16 +153,12 @@ def _clipped(network: Network, clip: float | None, accelerator: Accelerator) -> 
 class BatchLosses:
     """From a batch to its losses."""
 
-    def __init__(
-        self, model: Any, network: Network, prepared: PreparedStep, method: Method, config: TrainingConfig
-    ) -> None:
+    def __init__(self, model: Any, network: Network, prepared: PreparedStep, config: TrainingConfig) -> None:
         self.model = model  # the network, possibly wrapped for several processes
         self.network = network
         self.prepared = prepared
-        self.method = method
         self.config = config
-        self.gold = prepared.data.gold
-        self.with_layers = prepared.objective.needs("layers")
+        self.probes = prepared.objective.probes
         self.lower: CachedLowerLayers | None = None
         self.window_of_ref = (
             torch.from_numpy(prepared.data.text.window_of_refs()) if config.matches == "exact" else None
@@ -175,29 +168,8 @@ class BatchLosses:
         prepared, bank = self.prepared, self.prepared.bank
         if bank is not None and self.window_of_ref is not None:
             self._encode_matches(bank, batch, self.window_of_ref)
-        out: TaggerOutput = self.model(batch, self.with_layers, self.lower)
-        gold = self.gold[batch.refs]
-        teacher = prepared.teacher.view(batch) if prepared.teacher is not None else None
-        if teacher is not None:
-            gold = self.method.relabel(gold, teacher, prepared.roles)
-        head = self.network.head
-        sigma: Tensor | None = None
-        if isinstance(head, CosineHead) and prepared.objective.needs("cosines"):
-            sigma = head.sigma
-        inputs = TermInputs(
-            logits=out.logits,
-            features=out.features,
-            gold=gold,
-            refs=batch.refs,
-            roles=prepared.roles,
-            epoch=epoch,
-            teacher=teacher,
-            bank=bank,
-            cosines=None if sigma is None else out.logits / sigma,
-            sigma=sigma,
-            layers=layer_sums(out.layers, batch.rows, len(batch.windows)) if self.with_layers else None,
-        )
-        losses = prepared.objective.losses(inputs)
+        out: TaggerOutput = self.model(batch, self.probes, self.lower)
+        losses = prepared.objective.losses(term_inputs(prepared, self.network, batch, out, epoch))
         if bank is not None:
             bank.update(batch.refs, out.logits)
         return losses, prepared.objective.total(losses)
@@ -214,7 +186,7 @@ class BatchLosses:
             bank.update(seen.refs, out.logits)
 
 
-def _freeze(network: Network, config: TrainingConfig) -> SplitEncoder | None:
+def freeze_layers(network: Network, config: TrainingConfig) -> SplitEncoder | None:
     """Decide what of the encoder is trained; with frozen layers, the encoder in its two parts."""
     network.body.requires_grad_(True)  # an earlier step may have been trained with more frozen
     network.train_embeddings(config.train_embeddings)

@@ -1,67 +1,99 @@
-"""Everything a step needs before its first batch: encoded data, teacher scores, grown head, matches."""
+"""Everything a step needs before its first batch: teachers' scores, grown head, targets, matches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cfner.batches.encoding import EncodedText, encode
-from cfner.corpus.sentence import Sentence
-from cfner.methods.registry import Method, StepFacts
+from cfner.batches.step_data import StepData
+from cfner.methods.context import Targets
+from cfner.methods.registry import Method
 from cfner.network.head import make_head
 from cfner.network.network import Network
+from cfner.network.probes import Probe
 from cfner.objective.effects import matching_of
 from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
+from cfner.objective.teacher import WordScores, score_words
 from cfner.objective.terms import LabelRoles, Objective
 from cfner.stream.labels import LabelSpace
+from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
-from cfner.training.teacher import TeacherScores, ask_teacher
 
 
 @dataclass(frozen=True)
-class StepData:
-    """A slice, encoded: words by TokenRef, and their label ids."""
+class TrainingContext:
+    """What a method may look at: see ``methods.context.StepContext``. ``known`` is None in a first step."""
 
-    sentences: tuple[Sentence, ...]
-    text: EncodedText
-    gold: Tensor  # [N]
+    step: Step
+    labels: LabelSpace
+    current: tuple[str, ...]  # types that the data labels
+    data: StepData
+    config: TrainingConfig
+    known: Network | None  # the network as it came in, frozen
+
+    @property
+    def roles(self) -> LabelRoles:
+        return roles_of(self.labels, self.current, None if self.known is None else self.known.head.labels)
+
+    @property
+    def old(self) -> Network:
+        if self.known is None:
+            raise AttributeError("a first step has no old network")
+        return self.known
+
+    @property
+    def epochs(self) -> int:
+        return self.config.epochs
+
+    @property
+    def freeze_other(self) -> bool:
+        return self.config.freeze_other
+
+    @property
+    def old_types(self) -> int:
+        return len(self.labels.types) - len(self.current)
+
+    @property
+    def new_types(self) -> int:
+        return len(self.current)
+
+    def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
+        return score_words(network, self.data, self.roles, probes, batch_size=self.config.eval_batch_size)
 
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A step ready to be trained. ``network`` is the student, its head already grown."""
+    """A step ready to be trained; the network that is trained has its grown head already."""
 
     data: StepData
     roles: LabelRoles
     objective: Objective
-    teacher: TeacherScores | None
-    bank: ScoreBank | None
+    targets: Targets
+    annotated: Tensor  # [N] bool: with the types that the step labels
+    teachers: Mapping[str, WordScores] = field(default_factory=dict)
+    bank: ScoreBank | None = None
+    old: Network | None = None  # only where a probe reads it again for every batch
+
+    @property
+    def teacher(self) -> WordScores | None:
+        return self.teachers.get("old")
 
     def on(self, device: torch.device) -> PreparedStep:
         """The same step with what batches index on the device that trains."""
-        data = replace(self.data, gold=self.data.gold.to(device))
-        bank = None if self.bank is None else self.bank.on(device)
-        return replace(self, data=data, roles=self.roles.to(device), bank=bank)
-
-
-def encode_slice(
-    sentences: Sequence[Sentence],
-    labels: LabelSpace,
-    tokenizer: Any,
-    *,
-    max_length: int,
-    overlap: int | None,
-) -> StepData:
-    kept = tuple(sentence for sentence in sentences if len(sentence))
-    text = encode(kept, tokenizer, max_length=max_length, overlap=overlap)
-    gold = torch.tensor([label for sentence in kept for label in labels.encode(sentence)], dtype=torch.long)
-    return StepData(kept, text, gold)
+        weights = self.targets.weights
+        return replace(
+            self,
+            data=replace(self.data, gold=self.data.gold.to(device)),
+            roles=self.roles.to(device),
+            targets=Targets(self.targets.labels.to(device), None if weights is None else weights.to(device)),
+            annotated=self.annotated.to(device),
+            bank=None if self.bank is None else self.bank.on(device),
+        )
 
 
 def roles_of(labels: LabelSpace, current: Sequence[str], known: int | None = None) -> LabelRoles:
@@ -74,58 +106,43 @@ def roles_of(labels: LabelSpace, current: Sequence[str], known: int | None = Non
     return LabelRoles(labels.other_id, kept, (*labels.ids_of(current), *added), len(labels))
 
 
-def prepare_first(
-    network: Network, data: StepData, labels: LabelSpace, current: Sequence[str], config: TrainingConfig
-) -> PreparedStep:
-    """The first step, or any step of a method that starts afresh: a new head, plain cross-entropy."""
-    head = make_head(config.head, network.head.hidden, len(labels), config.sigma)
-    network.head = head.to(network.device)
-    return PreparedStep(data, roles_of(labels, current), Objective((ClassifyAll(),)), None, None)
+def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedStep:
+    """Ask the teachers, grow the head, decide the targets, match words, fill the bank.
 
-
-def prepare_later(
-    network: Network,
-    data: StepData,
-    labels: LabelSpace,
-    current: Sequence[str],
-    method: Method,
-    config: TrainingConfig,
-    *,
-    replay: bool = False,
-) -> PreparedStep:
-    """Ask the teacher (the network as it comes in), grow the head, match tokens, fill the bank.
-
-    ``replay``: the data holds old sentences too, labelled with old types.
+    Plain cross-entropy on the labels as they are where there is nothing to keep: in a plain first step, and
+    where the data labels all the types there are.
     """
-    roles = roles_of(labels, current, network.head.labels)
-    old_types = len(labels.types) - len(current)
-    if old_types:
-        objective = method.objective(StepFacts(old_types, len(current), config.epochs, roles))
-    else:  # more data for all the types there are: nothing is hidden in O, so there is nothing to keep
-        objective = Objective((ClassifyAll(),))
-    if replay and not any(isinstance(term, ClassifyAll) for term in objective.terms):
+    roles, config = ctx.roles, ctx.config
+    annotated = ctx.data.annotated(ctx.current)
+    first = ctx.known is None
+    plain = method.plain_first_step if first else not ctx.old_types
+    objective = Objective((ClassifyAll(),)) if plain else method.objective(ctx)
+    if len(ctx.data.slices) > 1 and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
-    teacher = ask_teacher(
-        network,
-        data.text,
-        data.gold,
-        roles,
-        batch_size=config.eval_batch_size,
-        keep_features=objective.needs("features"),
-        keep_layers=objective.needs("layers"),
-    )
-    grow(network, teacher, data.gold, labels)
-    if method.freezes_old_rows:
-        network.head.freeze([*roles.old, *([roles.other] if config.freeze_other else [])])
+    if first:
+        head = make_head(config.head, network.head.hidden, len(ctx.labels), config.sigma)
+        network.head = head.to(network.device)
+        targets = Targets(ctx.data.gold) if plain else method.targets(ctx, {})
+        if not plain:
+            method.begin(network, ctx)
+        return PreparedStep(ctx.data, roles, objective, targets, annotated)
+    teachers = {"old": ctx.ask(ctx.old)} if plain else method.teachers(ctx)
+    teacher = teachers["old"]
+    grow(network, teacher, ctx.data.gold, ctx.labels)
+    method.begin(network, ctx)
     bank = None
     matching = matching_of(objective)
     if matching is not None:
-        table = match_pools(teacher, data.gold, roles, matching.k, matching.weights)
+        table = match_pools(teacher, ctx.data.gold, roles, matching.k, matching.weights)
         bank = ScoreBank(table, _scores_at_start(network, teacher, table))
-    return PreparedStep(data, roles, objective, teacher, bank)
+    targets = Targets(ctx.data.gold) if plain else method.targets(ctx, teachers)
+    reads_old = any(not probe.cached for probe in objective.probes)
+    return PreparedStep(
+        ctx.data, roles, objective, targets, annotated, teachers, bank, ctx.old if reads_old else None
+    )
 
 
-def grow(network: Network, teacher: TeacherScores, gold: Tensor, labels: LabelSpace) -> None:
+def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace) -> None:
     """Append a row per new label: the mean normalised teacher feature of its training tokens.
 
     A label with no token takes the mean of its type's tokens (so I- takes its B- row), or the type's row
@@ -149,7 +166,7 @@ def grow(network: Network, teacher: TeacherScores, gold: Tensor, labels: LabelSp
 
 
 def match_pools(
-    teacher: TeacherScores, gold: Tensor, roles: LabelRoles, k: int, weights: Sequence[float] | None
+    teacher: WordScores, gold: Tensor, roles: LabelRoles, k: int, weights: Sequence[float] | None
 ) -> MatchTable:
     """E tokens with E tokens, defined-other with defined-other, by TokenRef."""
     pool = teacher.pool.cpu()
@@ -170,7 +187,7 @@ def match_pools(
 
 
 @torch.no_grad()
-def _scores_at_start(network: Network, teacher: TeacherScores, table: MatchTable) -> Tensor:
+def _scores_at_start(network: Network, teacher: WordScores, table: MatchTable) -> Tensor:
     """The student still has the teacher's features, so its first scores need no pass of their own."""
     rows = table.row_of_ref[teacher.pool.cpu()].to(network.device)
     scores = network.head(teacher.pool_features)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+from cfner.batches.step_data import StepData
 from cfner.corpus.sentence import Span
 from cfner.evaluation.metrics import score
 from cfner.network.inference import predict_spans
 from cfner.network.network import Network
 from cfner.stream.labels import LabelSpace
-from cfner.training.preparation import StepData
 
 Rule = Literal["new", "new+old"]
 Spans = list[list[Span]]

@@ -145,7 +145,7 @@ def _curriculum(
         gold=gold,
         refs=torch.arange(len(gold), device=gold.device),
         roles=scene.prepared.roles,
-        teacher=TeacherView(scores.logits, scores.defined_other, scores.confidence),
+        teachers={"old": TeacherView(scores.logits, scores.defined_other, scores.confidence)},
     )
     found = []
     for epoch in range(1, scene.epochs + 1):

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from cfner.batches.step_data import StepData
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.objective.effects import MatchedPredictions
+from cfner.objective.teacher import WordScores
 from cfner.objective.terms import Role, Term
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
-from cfner.training.preparation import PreparedStep, StepData, encode_slice, prepare_later
-from cfner.training.teacher import TeacherScores
+from cfner.training.preparation import PreparedStep
+from cfner.training.step import prepared_step
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class ReplayedStep:
     """What everything that is shown is read from."""
 
     prepared: PreparedStep
-    scores: TeacherScores
+    scores: WordScores
     student: ContinualTagger
     truth: Tensor | None  # [N] label ids with the labels of earlier types too
     epoch: int
@@ -78,16 +80,7 @@ def replay_step(
     at = _checked_epoch(student, epoch)
     if top < 1:
         raise ConfigError(f"top is {top}.", remedy="Show at least one label.")
-    data = encode_slice(
-        step.train,
-        labels,
-        student.model.tokenizer,
-        max_length=student.model.max_length,
-        overlap=student.model.overlap,
-    )
-    # a copy, because preparing a step grows the head of the network that it is given
-    network = teacher.model.network.frozen_copy()
-    prepared = prepare_later(network, data, labels, step.types, student.method, student.config)
+    prepared = prepared_step(teacher.model, step, labels, student.method, student.config)
     prepared = prepared.on(student.model.network.device)
     if prepared.teacher is None:
         raise ModelError(f"'{step.name}' was prepared without a teacher.")

@@ -8,15 +8,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cfner.network.head import CosineHead
 from cfner.network.inference import outputs
 from cfner.objective.matching import ScoreBank
-from cfner.objective.terms import OwnPredictions, Predictions, Role, TeacherView, Term, TermInputs
+from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, Term, TermInputs
 from cfner.practice.explain.explanation import Distribution, Match, Pool, Share, TokenExplanation, TokenLoss
 from cfner.practice.explain.replay import ReplayedStep, effect_of
+from cfner.training.inputs import term_inputs
 
 _EFFECTS: dict[Role, str] = {"learn_new": "Effect_E", "keep_old": "Effect_O"}
-_WITHOUT_EFFECT = {"effect_e": "cross-entropy", "effect_o": "distillation", "cross_entropy": "cross-entropy"}
+_WITHOUT_EFFECT = {
+    "effect_e": "cross-entropy",
+    "classify": "cross-entropy",
+    "cross_entropy": "cross-entropy",
+    "effect_o": "distillation",
+    "distil": "distillation",
+}
 _ROLE_OF_POOL: dict[Pool, Role] = {"entity": "learn_new", "defined-other": "keep_old"}
 
 
@@ -28,7 +34,7 @@ def explain_tokens(scene: ReplayedStep, sentence: int) -> tuple[TokenExplanation
     rows = inputs.refs.argsort().tolist()
     words = scene.data.sentences[sentence].words
     return tuple(
-        _token(scene, _single(inputs, row), first + position, position, word)
+        _token(scene, inputs.word(row), first + position, position, word)
         for position, (row, word) in enumerate(zip(rows, words, strict=True))
     )
 
@@ -43,47 +49,16 @@ def _sentence_inputs(scene: ReplayedStep, refs: range) -> TermInputs:
         for seen, out in outputs(network, text, batch_size=size, windows=windows):
             prepared.bank.update(seen.refs, out.logits)
     here = np.unique(owner[list(refs)])
-    ((batch, out),) = outputs(network, text, batch_size=len(here), windows=here)
-    teacher = scene.scores.view(batch)
-    head = network.head
-    return TermInputs(
-        logits=out.logits,
-        features=out.features,
-        gold=scene.student.method.relabel(scene.data.gold[batch.refs], teacher, prepared.roles),
-        refs=batch.refs,
-        roles=prepared.roles,
-        epoch=scene.epoch,
-        teacher=teacher,
-        bank=prepared.bank,
-        cosines=out.logits / head.sigma if isinstance(head, CosineHead) else None,
-        sigma=head.sigma if isinstance(head, CosineHead) else None,
-    )
+    probes = prepared.objective.probes
+    with network.ready_for(probes):
+        ((batch, out),) = outputs(network, text, batch_size=len(here), windows=here, probes=probes)
+        return term_inputs(prepared, network, batch, out, scene.epoch)
 
 
 def _matched_refs(bank: ScoreBank, refs: range) -> list[int]:
     rows = bank.table.row_of_ref[list(refs)]
     matched = bank.table.neighbours[rows[rows >= 0]]
     return sorted(set(bank.table.refs[matched[matched >= 0]].tolist()))
-
-
-def _single(inputs: TermInputs, row: int) -> TermInputs:
-    """One token of a batch as a batch of one."""
-    one = slice(row, row + 1)
-    teacher = inputs.teacher
-    if teacher is not None:
-        features = None if teacher.features is None else teacher.features[one]
-        teacher = TeacherView(
-            teacher.logits[one], teacher.defined_other[one], teacher.confidence[one], features
-        )
-    return replace(
-        inputs,
-        logits=inputs.logits[one],
-        features=inputs.features[one],
-        gold=inputs.gold[one],
-        refs=inputs.refs[one],
-        cosines=None if inputs.cosines is None else inputs.cosines[one],
-        teacher=teacher,
-    )
 
 
 def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word: str) -> TokenExplanation:
@@ -98,7 +73,7 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
         position=position,
         word=word,
         label=scene.name(scene.data.gold[ref]),
-        trained_on=scene.name(token.gold[0]),
+        trained_on=_target(scene, token),
         truth=None if scene.truth is None else scene.name(scene.truth[ref]),
         teacher=_distribution(scene, teacher_logits.softmax(0), scene.prepared.roles.kept),
         teacher_label=scene.name(scene.teacher_ids[ref]),
@@ -115,10 +90,16 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
     )
 
 
+def _target(scene: ReplayedStep, token: TermInputs) -> str:
+    """The label that cross-entropy trains it on."""
+    target = token.gold if token.targets is None else token.targets
+    return "ignored" if int(target[0]) == IGNORE else scene.name(target[0])
+
+
 def _reads(term: Term, token: TermInputs) -> bool:
     """Whether a term uses a token: then, and only then, a NaN in the student's answer reaches its value."""
-    if "layers" in term.needs:
-        return True  # a loss of whole sentences
+    if not term.of_words:
+        return True  # a loss of whole windows
     nan = float("nan")
     cosines = None if token.cosines is None else torch.full_like(token.cosines, nan)
     spoilt = replace(
@@ -126,6 +107,7 @@ def _reads(term: Term, token: TermInputs) -> bool:
         logits=torch.full_like(token.logits, nan),
         features=torch.full_like(token.features, nan),
         cosines=cosines,
+        readings={n: tuple(torch.full_like(part, nan) for part in r) for n, r in token.readings.items()},
     )
     return bool(term(spoilt).isnan())
 
@@ -145,7 +127,7 @@ def _loss(term: Term, token: TermInputs) -> TokenLoss:
         role=term.role,
         weight=term.weight,
         matched=matched,
-        value=None if "layers" in term.needs else float(term(token)),
+        value=float(term(token)) if term.of_words else None,
     )
 
 

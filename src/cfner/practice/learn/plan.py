@@ -78,11 +78,9 @@ def refuse_method(method: Method, head: str) -> None:
             f"The method '{method.variant}' needs all old data, which is not there.",
             remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
         )
-    from cfner.methods.registry import StepFacts
-    from cfner.objective.terms import LabelRoles
+    from cfner.methods.context import ExampleContext
 
-    roles = LabelRoles(0, (1,), (2,), 3)
-    if head != "cosine" and method.objective(StepFacts(1, 1, 1, roles)).needs("cosines"):
+    if head != "cosine" and method.objective(ExampleContext(1, 1)).needs_cosines:
         raise ConfigError(
             f"The method '{method.variant}' compares directions, which needs the cosine head; "
             "this model has a linear one.",

@@ -1,4 +1,4 @@
-"""A page per method, written from the registry: ``python -m cfner.methods.pages docs/methods``."""
+"""A page per method, written from the registry: ``python -m cfner.pages.method_pages docs/methods``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from cfner.errors import ConfigError
-from cfner.methods.registry import Method, StepFacts, create, method_class, method_names, summary
+from cfner.methods import Method, create, method_class, method_names, summary
+from cfner.methods.context import ExampleContext
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.library import ClassifyAll
 from cfner.objective.schedules import Curriculum
-from cfner.objective.terms import LabelRoles, Objective, Term
+from cfner.objective.terms import Objective, Term
 
 # The step that weights are worked out for: four old types, one new one, ten epochs.
-_EXAMPLE = StepFacts(4, 1, 10, LabelRoles(0, tuple(range(1, 9)), (9, 10), 11))
-_MORE_OLD = StepFacts(16, 1, 10, LabelRoles(0, tuple(range(1, 33)), (33, 34), 35))
+_EXAMPLE, _MORE_OLD = ExampleContext(4, 1), ExampleContext(16, 1)
 _ROLES = {"learn_new": "learn the new", "keep_old": "keep the old"}
 _PARTS = {
     "effect_e": "Effect_E; new entities then get plain cross-entropy",
@@ -31,7 +32,9 @@ _SYMBOLS = (
     "student's distribution over all labels, $s$ the same at the student's temperature, $q$ the teacher's "
     "over O and the old labels. Means are over the tokens of a batch."
 )
-_NOTE = "<!-- Written by `python -m cfner.methods.pages docs/methods`; edit the method, not this page. -->"
+_NOTE = (
+    "<!-- Written by `python -m cfner.pages.method_pages docs/methods`; edit the method, not this page. -->"
+)
 
 
 def method_pages() -> dict[str, str]:
@@ -127,7 +130,11 @@ def _losses(method: Method) -> list[str]:
 
 
 def _first_line(term: Term) -> str:
-    return (inspect.getdoc(type(term)) or "").split("\n\n")[0].replace("\n", " ")
+    return _first_paragraph(type(term))
+
+
+def _first_paragraph(thing: Any) -> str:
+    return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
 
 
 def _weight(example: float, more_old: float) -> str:
@@ -145,7 +152,7 @@ def _settings(term: Term) -> str:
     own = [
         f"`{field.name}` = {getattr(term, field.name)}"
         for field in fields(term)
-        if field.name not in {"weight", "predictions"}
+        if field.name not in {"name", "weight", "predictions"}
     ]
     return f" With {', '.join(own)}." if own else ""
 
@@ -187,10 +194,10 @@ def _selection(curriculum: Curriculum) -> str:
 def _habits(method: Method) -> str:
     """What a method does beside its losses."""
     lines = []
-    if type(method).relabel is not Method.relabel:
-        lines.append(
-            "Tokens labelled O are relabelled before the loss: they take the label the teacher gives."
-        )
+    if type(method).targets is not Method.targets:
+        lines.append(_first_paragraph(type(method).targets))
+    if type(method).finish is not Method.finish:
+        lines.append(_first_paragraph(type(method).finish))
     if method.from_scratch:
         lines.append("Each step starts again from the pretrained encoder, on the data of all steps so far.")
     if method.freezes_old_rows:
@@ -250,9 +257,7 @@ def write_pages(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    import cfner.methods  # noqa: F401 - registers them
-
     if len(sys.argv) != 2:
-        sys.exit("Usage: python -m cfner.methods.pages FOLDER")
+        sys.exit("Usage: python -m cfner.pages.method_pages FOLDER")
     for path in write_pages(Path(sys.argv[1])):
         sys.stdout.write(f"{path}\n")

@@ -1,0 +1,67 @@
+"""What can be read off an encoder while it computes, for student and teacher alike.
+
+A probe is how a method looks inside: features, sums of hidden states, attention maps. Small readings of the
+teacher are computed once per step and cached by word or by window; large ones are computed again per batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from cfner.batches.loader import TokenBatch
+
+Axis = Literal["word", "window"]
+Reading = tuple[Tensor, ...]
+
+
+class Probe:
+    """One way to look inside. ``read`` gives tensors whose first dimensions are those of ``axes``."""
+
+    name: ClassVar[str]
+    axes: ClassVar[tuple[Axis, ...]] = ()
+    cached: ClassVar[bool] = True  # whether the teacher's readings are small enough to keep for a whole step
+    hidden_states: ClassVar[bool] = False  # whether the encoder must hand over every layer's output
+    attentions: ClassVar[bool] = False  # whether it must hand over its attention maps (eager attention)
+
+    def read(self, features: Tensor, out: Any, batch: TokenBatch) -> Reading:
+        """``features [W, H]`` is what the head reads, ``out`` the encoder's own output, for one batch."""
+        raise NotImplementedError
+
+
+class Features(Probe):
+    """[W, H] what the head reads of every word."""
+
+    name: ClassVar[str] = "features"
+    axes: ClassVar[tuple[Axis, ...]] = ("word",)
+
+    def read(self, features: Tensor, out: Any, batch: TokenBatch) -> Reading:
+        return (features,)
+
+
+class LayerSums(Probe):
+    """Sums of every layer's hidden states: [W, L] over the units, [B, L, H] over each window's words."""
+
+    name: ClassVar[str] = "layer_sums"
+    axes: ClassVar[tuple[Axis, ...]] = ("word", "window")
+    hidden_states: ClassVar[bool] = True
+
+    def read(self, features: Tensor, out: Any, batch: TokenBatch) -> Reading:
+        layers = torch.stack([layer[batch.rows, batch.positions] for layer in out.hidden_states], 1).float()
+        over_words = layers.new_zeros(len(batch.windows), *layers.shape[1:]).index_add(0, batch.rows, layers)
+        return layers.sum(2), over_words  # [W, L], [B, L, H]
+
+
+class AttentionMaps(Probe):
+    """Per layer [B, heads, T, T], padding set to 0; then [B, T] where there are subwords. Never cached."""
+
+    name: ClassVar[str] = "attention_maps"
+    cached: ClassVar[bool] = False
+    attentions: ClassVar[bool] = True
+
+    def read(self, features: Tensor, out: Any, batch: TokenBatch) -> Reading:
+        real = batch.attention_mask.to(features.dtype)
+        pairs = (real[:, :, None] * real[:, None, :])[:, None]  # [B, 1, T, T]
+        return (*(maps.float() * pairs for maps in out.attentions), real)

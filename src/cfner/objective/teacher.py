@@ -1,0 +1,90 @@
+"""What a network said of every word of a step, computed once: what terms read of a teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from cfner.batches.loader import TokenBatch
+from cfner.batches.step_data import StepData
+from cfner.network.inference import outputs
+from cfner.network.network import Network
+from cfner.network.probes import Axis, Probe, Reading
+from cfner.objective.terms import LabelRoles, TeacherView
+
+
+@dataclass(frozen=True)
+class WordScores:
+    """By TokenRef, for a whole step. Matching and training read the same numbers."""
+
+    logits: Tensor  # [N, C_kept] over roles.kept
+    defined_other: Tensor  # [N] bool: labelled O here, an old type to this network
+    confidence: Tensor  # [N] probability of the label that it predicts
+    pool: Tensor  # [P] TokenRefs of E tokens and defined-other tokens, ascending
+    pool_features: Tensor  # [P, H]
+    readings: Mapping[str, Reading] = field(default_factory=dict)  # of cached probes: by word or by window
+    axes: Mapping[str, tuple[Axis, ...]] = field(default_factory=dict)
+
+    def view(self, batch: TokenBatch, now: Mapping[str, Reading] | None = None) -> TeacherView:
+        """What it said of a batch's words. ``now``: readings that are not cached, of this very batch."""
+        refs = batch.refs
+        cached = {
+            name: tuple(
+                tensor[refs if axis == "word" else batch.windows]
+                for tensor, axis in zip(reading, self.axes[name], strict=True)
+            )
+            for name, reading in self.readings.items()
+        }
+        return TeacherView(
+            self.logits[refs], self.defined_other[refs], self.confidence[refs], {**cached, **(now or {})}
+        )
+
+
+def score_words(
+    network: Network, data: StepData, roles: LabelRoles, probes: Sequence[Probe] = (), *, batch_size: int = 64
+) -> WordScores:
+    """One pass of the network over the step's words, with whatever the probes read that can be cached."""
+    probes = [probe for probe in probes if probe.cached]
+    device, words = network.device, data.text.words
+    kept, gold = roles.kept.to(device), data.gold.to(device)
+    logits = torch.empty(words, len(kept), device=device)
+    is_entity, is_other = roles.is_new.to(device)[gold], gold == roles.other
+    readings: dict[str, Reading] = {}
+    pool: list[Tensor] = []
+    features: list[Tensor] = []
+    with network.ready_for(probes):
+        for batch, out in outputs(network, data.text, batch_size=batch_size, probes=probes):
+            refs = batch.refs
+            logits[refs] = out.logits[:, kept]
+            chosen = is_entity[refs] | (is_other[refs] & (logits[refs].argmax(1) != 0))  # kept[0] is O
+            pool.append(refs[chosen])
+            features.append(out.features[chosen])
+            for probe in probes:
+                _store(readings, probe, out.readings[probe.name], batch, words, data.text.windows)
+    refs = torch.cat([*pool, torch.empty(0, dtype=torch.long, device=device)])
+    order = refs.argsort()
+    return WordScores(
+        logits=logits,
+        defined_other=is_other & (logits.argmax(1) != 0),
+        confidence=logits.softmax(1).max(1).values,
+        pool=refs[order],
+        pool_features=torch.cat([*features, logits.new_empty(0, network.head.hidden)])[order],
+        readings=readings,
+        axes={probe.name: probe.axes for probe in probes},
+    )
+
+
+def _store(
+    readings: dict[str, Reading], probe: Probe, found: Reading, batch: TokenBatch, words: int, windows: int
+) -> None:
+    """Put a batch's reading in its place among those of the whole step."""
+    if probe.name not in readings:
+        readings[probe.name] = tuple(
+            tensor.new_empty(words if axis == "word" else windows, *tensor.shape[1:])
+            for tensor, axis in zip(found, probe.axes, strict=True)
+        )
+    for whole, part, axis in zip(readings[probe.name], found, probe.axes, strict=True):
+        whole[batch.refs if axis == "word" else batch.windows] = part

@@ -1,0 +1,112 @@
+"""One step from beginning to end: its data encoded, prepared by the method, trained, finished."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from cfner.batches.step_data import StepData, encode_slices
+from cfner.errors import StreamError
+from cfner.methods.registry import Method
+from cfner.store.model_files import LoadedModel
+from cfner.stream.labels import LabelSpace
+from cfner.stream.stream import Slice, Step
+from cfner.training.checkpoint import Checkpoint
+from cfner.training.config import TrainingConfig
+from cfner.training.loop import freeze_layers, train
+from cfner.training.new_model import new_model
+from cfner.training.preparation import PreparedStep, TrainingContext, prepare
+from cfner.training.progress import Progress
+from cfner.training.randomness import derived_seed
+from cfner.training.selection import EpochChoice, old_predictions
+from cfner.training.state import TrainingState
+
+
+def train_step(
+    model: LoadedModel,
+    step: Step,
+    labels: LabelSpace,
+    method: Method,
+    config: TrainingConfig,
+    accelerator: Accelerator,
+    progress: Progress,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[LoadedModel, TrainingState]:
+    """Train the model's network in place (a new one for methods that start from scratch)."""
+    seed = derived_seed(config.seed, step.index)
+    set_seed(seed)
+    if method.from_scratch and model.labels.types:
+        model = replace(new_model(config), labels=model.labels)
+    network = model.network.to(accelerator.device)
+    ctx = step_context(model, step, labels, method, config)
+    if not ctx.data.sentences:
+        raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
+    if ctx.data.text.shortened_words:
+        progress.note(
+            f"{ctx.data.text.shortened_words} word(s) have more subwords than a window of "
+            f"{model.max_length}; what is beyond it is not read."
+        )
+    evaluate = _choice(model, step, ctx, method)
+    split = freeze_layers(network, config)
+    prepared = prepare(network, ctx, method)
+    with ExitStack() as stack:
+        for one in (network, prepared.old):
+            if one is not None:
+                stack.enter_context(one.ready_for(prepared.objective.probes))
+        state = train(
+            network,
+            prepared,
+            config,
+            accelerator,
+            name=step.name,
+            first_step=ctx.known is None,
+            seed=seed,
+            evaluate=evaluate,
+            progress=progress,
+            split=split,
+            checkpoint=checkpoint,
+        )
+        if not (ctx.known is None and method.plain_first_step):
+            method.finish(network, ctx)
+    network.eval()
+    return replace(model, labels=labels), state
+
+
+def step_context(
+    model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
+) -> TrainingContext:
+    """The step as the method sees it; the model is as it comes in."""
+    first = method.from_scratch or not model.labels.types
+    known = None if first else model.network.frozen_copy()
+    slices = step.joint_slices if method.from_scratch else step.slices
+    current = step.types_so_far if method.from_scratch else step.types
+    return TrainingContext(step, labels, current, _encoded(model, slices, labels), config, known)
+
+
+def prepared_step(
+    model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
+) -> PreparedStep:
+    """The step as its training sees it, without training it: ``model`` is left as it is."""
+    network = model.network.frozen_copy()  # preparing a step grows the head of the network that it is given
+    return prepare(
+        network, step_context(replace(model, network=network), step, labels, method, config), method
+    )
+
+
+def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:
+    """What chooses the epoch; None without dev data. The old model is asked before it is trained."""
+    sentences = step.joint_dev if method.from_scratch else step.dev
+    dev = _encoded(model, (Slice(sentences, frozenset(ctx.current)),), ctx.labels)
+    if not dev.sentences:
+        return None
+    size, old = ctx.config.eval_batch_size, None
+    if ctx.known is not None and ctx.config.select_on == "new+old":
+        old = old_predictions(ctx.known, dev, model.labels, ctx.current, batch_size=size)
+    return EpochChoice(dev, ctx.labels, ctx.current, batch_size=size, old=old)
+
+
+def _encoded(model: LoadedModel, slices: tuple[Slice, ...], labels: LabelSpace) -> StepData:
+    return encode_slices(slices, labels, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
