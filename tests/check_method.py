@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
+from cfner.batches.encoding import encode
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
+from cfner.methods import Method, Network
 from cfner.network.inference import outputs
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
+from cfner.training import step as training_step
 from cfner.training.loop import BatchLosses
-from cfner.training.preparation import PreparedStep
+from cfner.training.preparation import PreparedStep, TrainingContext
 from cfner.training.record import StepRecord
 
 
@@ -89,9 +94,12 @@ def check_every_term_moves_the_student(subject: Subject, tagger: ContinualTagger
     prepared = prepared_step(tagger)
     network = tagger.model.network.train()
     body = {name: weight for name, weight in network.body.named_parameters() if weight.requires_grad}
-    step = BatchLosses(network, network, prepared, tagger.method, tagger.config)
+    step = BatchLosses(network, network, prepared, tagger.config)
     batch = collate(prepared.data.text, range(prepared.data.text.windows))
-    losses, _ = step.losses(batch, tagger.config.epochs)
+    with ExitStack() as eager:
+        for one in filter(None, (network, prepared.old)):
+            eager.enter_context(one.ready_for(step.probes))
+        losses, _ = step.losses(batch, tagger.config.epochs)
     weights = {term.name: term.weight for term in prepared.objective.terms}
     assert set(losses) == set(weights)
     for term, loss in losses.items():
@@ -148,7 +156,7 @@ def check_empty_and_tiny_pools(subject: Subject) -> None:
 def speak_of_nothing(tagger: ContinualTagger, sentences: tuple[Sentence, ...]) -> None:
     """Turn O's row towards every word of the sentences and all others away, so that the teacher says O."""
     network = tagger.model.network
-    text = tagger._encode(sentences, tagger.model.labels).text
+    text = encode(sentences, tagger.model.tokenizer, max_length=tagger.model.max_length)
     features = torch.cat([out.features for _, out in outputs(network, text)])
     towards = torch.linalg.lstsq(features, torch.ones(len(features), 1), driver="gelsd").solution[:, 0]
     assert (features @ towards > 0).all(), "the words are too many or too different"
@@ -157,9 +165,21 @@ def speak_of_nothing(tagger: ContinualTagger, sentences: tuple[Sentence, ...]) -
         network.head.weight[1:] = -towards
 
 
+_PREPARED: WeakKeyDictionary[Method, PreparedStep] = WeakKeyDictionary()
+_prepare = training_step.prepare
+
+
+def _recorded(network: Network, ctx: TrainingContext, method: Method) -> PreparedStep:
+    _PREPARED[method] = _prepare(network, ctx, method)
+    return _PREPARED[method]
+
+
+training_step.prepare = _recorded  # to look into what training saw
+
+
 def prepared_step(tagger: ContinualTagger) -> PreparedStep:
-    assert tagger.prepared is not None
-    return tagger.prepared
+    """The step that the tagger learned last, as its training saw it."""
+    return _PREPARED[tagger.method]
 
 
 def weights_of(tagger: ContinualTagger) -> dict[str, Tensor]:

@@ -7,7 +7,9 @@ known type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracle
-from cfner.methods import StepFacts, create
-from cfner.objective.losses import layer_sums
+from cfner.methods import create
+from cfner.methods.context import ExampleContext
 from cfner.objective.matching import ScoreBank
-from cfner.objective.terms import LabelRoles, Objective, TermInputs
+from cfner.objective.teacher import WordScores
+from cfner.objective.terms import LabelRoles, Objective, TeacherView, TermInputs
 from cfner.training.preparation import match_pools
-from cfner.training.teacher import TeacherScores
 
 
 @dataclass(frozen=True)
@@ -60,22 +62,39 @@ def shapes(draw: st.DrawFn, **fixed: Any) -> Shape:
 
 
 @dataclass(frozen=True)
+class StepOfTensors(ExampleContext):
+    """What a method may look at, with the labels of one batch as the data."""
+
+    label_roles: LabelRoles | None = None
+    gold: Tensor | None = None
+
+    @property
+    def roles(self) -> LabelRoles:
+        assert self.label_roles is not None
+        return self.label_roles
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(gold=self.gold)
+
+
+@dataclass(frozen=True)
 class RandomStep:
     shape: Shape
     batch: oracle.Batch
     inputs: TermInputs  # logits are a leaf that wants a gradient
-    facts: StepFacts
+    facts: StepOfTensors
     to_package: list[int]  # the package's number of each of the oracle's labels
 
     def objective(self, name: str, parameters: dict[str, Any], without: tuple[str, ...] = ()) -> Objective:
         return create(name, parameters, without, as_published=True).objective(self.facts)
 
     def losses(self, name: str, without: tuple[str, ...] = (), **parameters: Any) -> dict[str, Tensor]:
-        """The terms of a named method, with relabelling as the training loop does it."""
+        """The terms of a named method, with the targets that it chooses: the batch is the whole step."""
         method = create(name, parameters, without, as_published=True)
-        assert self.inputs.teacher is not None
-        gold = method.relabel(self.inputs.gold, self.inputs.teacher, self.inputs.roles)
-        return method.objective(self.facts).losses(replace(self.inputs, gold=gold))
+        targets = method.targets(self.facts, self.inputs.teachers)  # type: ignore[arg-type]
+        inputs = replace(self.inputs, targets=targets.labels, weights=targets.weights)
+        return method.objective(self.facts).losses(inputs)
 
     def total(self, name: str, without: tuple[str, ...] = (), **parameters: Any) -> Tensor:
         objective = self.objective(name, parameters, without)
@@ -133,7 +152,7 @@ def random_step(shape: Shape) -> RandomStep:
     )
     to_package = draw.permutation(count)
     inputs = _tensors(shape, draw, batch, to_package, gold, teacher, features, banked, refs)
-    facts = StepFacts(shape.old_types, shape.new_types, 1, inputs.roles)
+    facts = StepOfTensors(shape.old_types, shape.new_types, 1, label_roles=inputs.roles, gold=inputs.gold)
     return RandomStep(shape, batch, inputs, facts, to_package.tolist())
 
 
@@ -186,23 +205,19 @@ def _tensors(
     defined = torch.tensor([oracle.defined_other(t, batch.kept) for t in tokens], dtype=torch.bool)
     confidence = torch.tensor([oracle.confidence(t, batch.kept) for t in tokens], dtype=torch.float64)
     pool = ((gold_ids != roles.other) | defined).nonzero()[:, 0]
-    scores = TeacherScores(
-        kept_logits,
-        defined,
-        confidence,
-        pool,
-        torch.tensor(features)[pool],
-        torch.tensor(features),
-        None,
-        None,
-    )
+    scores = WordScores(kept_logits, defined, confidence, pool, torch.tensor(features)[pool])
     table = match_pools(scores, gold_ids, roles, shape.k, shape.weights)
     index = torch.tensor(refs, dtype=torch.long)
     sequences = draw.integers(1, len(refs) + 1) if len(refs) else 0
     rows = torch.tensor([i % sequences for i in range(len(refs))], dtype=torch.long)
     student_layers = _layers(draw, batch.student_layers, rows, int(sequences))
     teacher_layers = _layers(draw, batch.teacher_layers, rows, int(sequences))
-    view = scores.view(_Refs(index))  # type: ignore[arg-type]
+    view = TeacherView(
+        kept_logits[index],
+        defined[index],
+        confidence[index],
+        {"features": (torch.tensor(features)[index],), "layer_sums": teacher_layers},
+    )
 
     def stacked(values: list[oracle.Vector], width: int) -> Tensor:
         return torch.tensor(values, dtype=torch.float64).reshape(len(refs), width)
@@ -216,19 +231,13 @@ def _tensors(
         gold=gold_ids[index],
         refs=index,
         roles=roles,
-        teacher=replace(view, layers=teacher_layers),
+        teachers={"old": view},
+        rows=rows,
         bank=ScoreBank(table, torch.tensor(banked[:, to_oracle])[table.refs]),
         cosines=cosines[:, to_oracle],
         sigma=torch.tensor(batch.sigma, dtype=torch.float64),
-        layers=student_layers,
+        readings={"features": (own,), "layer_sums": student_layers},
     )
-
-
-@dataclass(frozen=True)
-class _Refs:
-    """As much of a batch as a teacher without layers is asked for."""
-
-    refs: Tensor
 
 
 def _layers(draw: np.random.Generator, plain: list[Any], rows: Tensor, sequences: int) -> Any:
@@ -238,4 +247,10 @@ def _layers(draw: np.random.Generator, plain: list[Any], rows: Tensor, sequences
         values = draw.normal(0, 1, (len(rows), 4))
         plain.append([values[(rows == row).numpy()].tolist() for row in range(sequences)])
         layers.append(torch.tensor(values))
-    return layer_sums(tuple(layers), rows, sequences)
+    return layer_sums(layers, rows, sequences)
+
+
+def layer_sums(layers: Sequence[Tensor], rows: Tensor, sequences: int) -> tuple[Tensor, Tensor]:
+    """What the probe of that name gives for layers [W, H]: [W, L] and [B, L, H]."""
+    stacked = torch.stack(list(layers), 1)
+    return stacked.sum(2), stacked.new_zeros(sequences, *stacked.shape[1:]).index_add(0, rows, stacked)

@@ -11,13 +11,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cfner.batches.loader import inference_batches
+from cfner.batches.step_data import encode_slices
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError
+from cfner.objective.teacher import score_words
 from cfner.store.open import open_model
-from cfner.stream.stream import Step
+from cfner.stream.stream import Slice, Step
 from cfner.tagger import ContinualTagger
-from cfner.training.preparation import encode_slice, grow, roles_of
-from cfner.training.teacher import ask_teacher
+from cfner.training.preparation import grow, roles_of
 from strangers import FAMILIES, ORDERS, make_checkpoint
 
 CASES = [(family, order) for family in FAMILIES for order in ORDERS if family == "bert" or order == "odd"]
@@ -36,12 +37,11 @@ def test_before_training_a_grown_model_says_of_old_labels_what_the_checkpoint_sa
     labels = model.labels.grown(["person", "dish", "city"])
     assert labels.labels[: len(ORDERS[order])] == tuple(ORDERS[order])
     sentences = [s.only(["person", "dish"]) for s in tiny_corpus.train]
-    data = encode_slice(sentences, labels, model.tokenizer, max_length=model.max_length, overlap=None)
+    slices = [Slice(tuple(sentences), frozenset(["person", "dish"]))]
+    data = encode_slices(slices, labels, model.tokenizer, max_length=model.max_length, overlap=None)
     roles = roles_of(labels, ["person", "dish"])
     network = model.network
-    teacher = ask_teacher(
-        network, data.text, data.gold, roles, batch_size=16, keep_features=False, keep_layers=False
-    )
+    teacher = score_words(network, data, roles, batch_size=16)
     grow(network, teacher, data.gold, labels)
     assert network.head.labels == len(labels) > len(ORDERS[order])
     with torch.no_grad():

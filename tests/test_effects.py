@@ -133,7 +133,7 @@ def test_delta_of_1_is_plain_distillation(name: str, shape: Shape, certain: bool
     """No confidence is greater than 1, not even that of a teacher that rounds to 1: no token is selected."""
     step = random_step(replace(shape, sharpness=1000.0 if certain else shape.sharpness))
     ours = step.losses(name, **step.causal)["effect_o"]
-    assert same(ours, step.losses(name, ("effect_o",), **step.causal)["effect_o"])
+    assert same(ours, step.losses(name, ("effect_o",), **step.causal)["distil"])
 
 
 @pytest.mark.parametrize("name", CAUSAL)
@@ -170,8 +170,8 @@ def test_without_curriculum_delta_is_0_from_the_start(name: str, shape: Shape) -
 def test_a_token_alone_in_its_pool_weighs_1(shape: Shape) -> None:
     step = random_step(replace(shape, tokens=1, in_batch=1, delta=0.0))
     alone, plain = step.losses("cfner", **step.causal), step.losses("cfner", ("effect_e", "effect_o"))
-    for term in alone:
-        assert value(alone[term]) == pytest.approx(value(plain[term]), rel=1e-12, abs=1e-12)
+    for effect, term in (("effect_e", "classify"), ("effect_o", "distil")):
+        assert value(alone[effect]) == pytest.approx(value(plain[term]), rel=1e-12, abs=1e-12)
 
 
 # -- gradients -------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_effects_without_bank_or_teacher_are_an_error_not_a_fallback() -> None:
     with pytest.raises(TrainingError, match="without matched"):
         objective.losses(replace(step.inputs, bank=None))
     with pytest.raises(TrainingError, match="no teacher"):
-        objective.losses(replace(step.inputs, teacher=None))
+        objective.losses(replace(step.inputs, teachers={}))
 
 
 def test_selection_follows_the_epoch() -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import oracle
 from cfner.objective import losses
+from random_steps import layer_sums
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(0, 9)
@@ -102,8 +103,8 @@ def test_pod_spatial(seed: int, lengths: list[int], width: int, depth: int) -> N
     for _ in range(2):  # student, teacher
         layers = [numbers(draw, sum(lengths), width) for _ in range(depth)]
         plain.append([[layer[rows == row].tolist() for row in range(len(lengths))] for layer in layers])
-        sums.append(losses.layer_sums(tuple(layers), rows, len(lengths)))
-    assert float(losses.pod_spatial(*sums)) == pytest.approx(oracle.pod_spatial(*plain), **TIGHT)
+        sums.append(layer_sums(layers, rows, len(lengths)))
+    assert float(losses.pod_spatial(*sums, rows)) == pytest.approx(oracle.pod_spatial(*plain), **TIGHT)
 
 
 def test_pod_spatial_counts_every_sequence_alone() -> None:
@@ -113,7 +114,7 @@ def test_pod_spatial_counts_every_sequence_alone() -> None:
     both = torch.tensor([0, 0, 0, 1, 1, 1])
 
     def value(chosen: Tensor, rows: Tensor, sequences: int) -> Tensor:
-        return losses.pod_spatial(*[losses.layer_sums((layer[chosen],), rows, sequences) for layer in layers])
+        return losses.pod_spatial(*[layer_sums((layer[chosen],), rows, sequences) for layer in layers], rows)
 
     one = torch.zeros(3, dtype=torch.long)
     apart = (value(torch.arange(3), one, 1) + value(torch.arange(3, 6), one, 1)) / 2
@@ -128,15 +129,15 @@ def every_loss(logits: Tensor, features: Tensor) -> dict[str, Tensor]:
     n, draw = len(logits), np.random.default_rng(7)
     gold, rows = torch.arange(n) % 4, torch.arange(n) % 2
     teacher = numbers(draw, n, 4).to(logits)
-    layers = losses.layer_sums((features, features * features), rows, min(n, 2))
-    old_layers = losses.layer_sums((teacher, teacher.roll(1, 1)), rows, min(n, 2))
+    layers = layer_sums((features, features * features), rows, min(n, 2))
+    old_layers = layer_sums((teacher, teacher.roll(1, 1)), rows, min(n, 2))
     return {
         "cross_entropy": losses.cross_entropy(logits.log_softmax(1), gold),
         "distillation": losses.distillation(logits.log_softmax(1)[:, :2], teacher[:, :2].softmax(1)),
         "feature_distance": losses.feature_distance(features, teacher),
         "margin_ranking": losses.margin_ranking(logits[:, 0], logits[:, 1:], 0.5),
         "nca": losses.nca(logits, gold, torch.tensor(2.0).to(logits), 0.6),
-        "pod_spatial": losses.pod_spatial(layers, old_layers),
+        "pod_spatial": losses.pod_spatial(layers, old_layers, rows),
     }
 
 
@@ -164,9 +165,9 @@ def test_pod_spatial_where_student_and_teacher_agree() -> None:
     """At the start of a step they do: a square root of 0 must not make the gradient infinite."""
     features = torch.randn(5, 4, requires_grad=True)
     rows = torch.tensor([0, 0, 1, 1, 1])
-    sums = losses.layer_sums((features,), rows, 2)
-    teacher = losses.layer_sums((features.detach(),), rows, 2)
-    value = losses.pod_spatial(sums, teacher)
+    sums = layer_sums((features,), rows, 2)
+    teacher = layer_sums((features.detach(),), rows, 2)
+    value = losses.pod_spatial(sums, teacher, rows)
     value.backward()
     assert value.item() == pytest.approx(0, abs=1e-6)
     assert features.grad is not None and torch.isfinite(features.grad).all()

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from cfner.batches.encoding import encode
 from cfner.batches.loader import inference_batches
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.network.frozen_layers import CachedLowerLayers, SplitEncoder
 from cfner.store.open import open_model
-from cfner.training.preparation import encode_slice
 from strangers import FAMILIES, ORDERS, make_checkpoint
 
 
@@ -20,13 +20,13 @@ from strangers import FAMILIES, ORDERS, make_checkpoint
 def test_the_parts_make_the_whole(family: str, tmp_path: Path, tiny_corpus: Corpus) -> None:
     model = open_model(make_checkpoint(tmp_path / "m", family, ORDERS["BIO"]))
     sentences = [s.only([]) for s in tiny_corpus.train]
-    data = encode_slice(sentences, model.labels, model.tokenizer, max_length=model.max_length, overlap=None)
+    text = encode(sentences, model.tokenizer, max_length=model.max_length)
     body = model.network.body
     weights = {key: value.clone() for key, value in body.state_dict().items()}
     parts = SplitEncoder(body, 1)
-    kept = CachedLowerLayers(parts, data.text, torch.device("cpu"), batch_size=16)
+    kept = CachedLowerLayers(parts, text, torch.device("cpu"), batch_size=16)
     with torch.no_grad():
-        for batch in inference_batches(data.text, batch_size=7):
+        for batch in inference_batches(text, batch_size=7):
             whole = model.network(batch)
             halves = model.network(batch, lower=kept)
             torch.testing.assert_close(halves.logits, whole.logits, atol=1e-5, rtol=1e-5)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import cfner.methods  # noqa: F401 - registers them
-from cfner.pages.method_pages import _PARTS, method_pages, write_pages
 from cfner.methods.registry import method_class, method_names
+from cfner.pages.method_pages import _PARTS, method_pages, write_pages
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMES = [name for name in method_names() if method_class(name).__module__.startswith("cfner.")]

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 
 import oracle
+from cfner.batches.encoding import encode
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.methods import StepFacts, create, method_names, register
+from cfner.methods import create, method_names, register
+from cfner.methods.context import ExampleContext
 from cfner.methods.finetune import Finetune
 from cfner.network.inference import outputs
 from cfner.network.network import Network
@@ -211,7 +213,7 @@ def test_the_teacher_is_the_oracles(stream: TaskStream, tiny_encoder: Path) -> N
     """Defined-other, confidence and pools from the scores of the model as it came out of the first step."""
     tagger = learned(stream, tiny_encoder, steps=1)
     network = tagger.model.network
-    text = tagger._encode(stream[1].train, tagger.model.labels.grown(stream[1].types)).text
+    text = encode(stream[1].train, tagger.model.tokenizer, max_length=tagger.model.max_length)
     scores: dict[int, list[float]] = {}
     for batch, out in outputs(network, text, batch_size=1):
         scores |= dict(zip(batch.refs.tolist(), out.logits.tolist(), strict=True))
@@ -232,7 +234,7 @@ def test_the_teacher_is_the_oracles(stream: TaskStream, tiny_encoder: Path) -> N
 
 def test_the_student_starts_as_the_teacher_with_a_grown_head(stream: TaskStream, tiny_encoder: Path) -> None:
     tagger = learned(stream, tiny_encoder, steps=1)
-    text = tagger._encode(stream[1].train, tagger.model.labels.grown(stream[1].types)).text
+    text = encode(stream[1].train, tagger.model.tokenizer, max_length=tagger.model.max_length)
     before = {
         int(r): row
         for b, o in outputs(tagger.model.network, text)
@@ -441,7 +443,7 @@ def test_the_bank_follows_the_batches(stream: TaskStream, tiny_encoder: Path) ->
     assert bank is not None
     bank.logits.fill_(99.0)
     batch = collate(prepared.data.text, [1, 4])
-    BatchLosses(network, network, prepared, tagger.method, tagger.config).losses(batch, 1)
+    BatchLosses(network, network, prepared, tagger.config).losses(batch, 1)
     seen = torch.isin(bank.table.refs, batch.refs)
     assert seen.any() and not seen.all()
     wanted = scores_by_ref(tagger)[bank.table.refs[seen]]
@@ -456,7 +458,7 @@ def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_en
     assert prepared.bank is not None and prepared.teacher is not None
     network.eval()  # without dropout, so that anchors and matches can be compared with one reading
     prepared.bank.logits.fill_(99.0)  # stale
-    step = BatchLosses(network, network, prepared, tagger.method, tagger.config)
+    step = BatchLosses(network, network, prepared, tagger.config)
     with torch.no_grad():
         batch = collate(prepared.data.text, [1, 4])
         losses, total = step.losses(batch, tagger.config.epochs)
@@ -479,5 +481,5 @@ def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_en
     assert total.item() == pytest.approx(oracle.cfner(plain), rel=1e-4, abs=1e-4)
 
 
-def _facts(prepared: PreparedStep) -> StepFacts:
-    return StepFacts(old_types=2, new_types=1, epochs=10, roles=prepared.roles)
+def _facts(prepared: PreparedStep) -> ExampleContext:
+    return ExampleContext(old_types=2, new_types=1, epochs=10)

@@ -17,6 +17,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.network.head import HeadKind, make_head
 from cfner.network.inference import label_ids, outputs
 from cfner.network.network import Network
+from cfner.network.probes import Features, LayerSums
 from cfner.store.pretrained import load_encoder
 
 KINDS: list[HeadKind] = ["cosine", "linear"]
@@ -66,11 +67,15 @@ def test_batch_size_and_order_do_not_change_predictions(network: Network, text: 
 
 def test_there_is_one_row_per_word(network: Network, text: EncodedText) -> None:
     batch = collate(text, np.arange(text.windows))
-    out = network(batch, with_layers=True)
+    out = network(batch, [Features(), LayerSums()])
     assert out.logits.shape == (text.words, 9)
     assert out.features.shape == (text.words, network.head.hidden)
-    assert {layer.shape for layer in out.layers} == {out.features.shape}
-    assert torch.equal(out.layers[-1], out.features)  # BERT: the last hidden state
+    assert torch.equal(out.readings["features"][0], out.features)
+    over_units, over_words = out.readings["layer_sums"]
+    layers = network.body.config.num_hidden_layers + 1  # the embeddings' output is the first
+    assert over_units.shape == (text.words, layers)
+    assert over_words.shape == (text.windows, layers, network.head.hidden)
+    torch.testing.assert_close(over_units[:, -1], out.features.sum(1))  # BERT: the last hidden state
 
 
 def test_features_are_what_the_architecture_feeds_to_its_classifier(

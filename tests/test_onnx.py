@@ -14,6 +14,8 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from cfner.network.probes import Features
+
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
 
@@ -277,7 +279,7 @@ def test_damage_and_misuse_are_told(exported: Path, two_steps: Path, tmp_path: P
     network = read_onnx(exported).network
     text = encoded(read_onnx(exported), [Sentence(("ada",))])
     with pytest.raises(ModelError, match="no features of its layers"):
-        list(outputs(network, text, with_layers=True))
+        list(outputs(network, text, probes=[Features()]))
     assert is_onnx_folder(exported) and not is_onnx_folder(two_steps)
 
 

@@ -272,7 +272,7 @@ def test_training_stops_early_and_ends_with_the_best_epochs_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dev = ScriptedDev(scores)
-    monkeypatch.setattr("cfner.tagger.EpochChoice", lambda *_, **__: dev)
+    monkeypatch.setattr("cfner.training.step.EpochChoice", lambda *_, **__: dev)
     tagger = fresh(tiny_settings, epochs=6, patience=patience)
     state = tagger.learn(tiny_stream[0])
     assert (len(dev.weights), state.best_epoch, len(state.history)) == (ran, best, ran)
@@ -368,7 +368,7 @@ def test_a_kept_lower_part_trains_as_a_computed_one(
     """Without dropout the two ways are the same computation."""
 
     def trained() -> dict[str, torch.Tensor]:
-        tagger = fresh(tiny_settings, epochs=2, freeze_layers=1)
+        tagger = fresh(tiny_settings, epochs=2, freeze_layers=1, precision="fp32")
         for module in tagger.model.network.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0

@@ -24,7 +24,7 @@ from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
-from check_method import speak_of_nothing
+from check_method import prepared_step, speak_of_nothing
 from counts import tell, times
 
 METHODS = times(len(method_names()), quick=len(method_names()), short=2)
@@ -129,8 +129,8 @@ def test_a_step_at_the_edge_is_learned_and_finite(
             step = edge(stream[1] if number else _of_new_types(stream), tagger)
             state = tagger.learn(step, unfinished=folder)
             assert all(math.isfinite(value) for figures in state.history for value in figures.values()), edge
-            if number and edge is _no_defined_other and tagger.prepared and tagger.prepared.teacher:
-                assert not tagger.prepared.teacher.defined_other.any()
+            if number and edge is _no_defined_other and (teacher := prepared_step(tagger).teacher):
+                assert not teacher.defined_other.any()
             if not (number and edge is _no_defined_other):  # whose old model was changed by hand
                 tagger.save(folder)
             assert set(step.types) <= set(tagger.types)
@@ -209,9 +209,9 @@ def test_a_loss_that_is_no_number_is_named_with_its_term(
     honest = Objective.losses
     probe = ContinualTagger.load(folder, batch_size=8, epochs=1)
     probe.learn(replace(stream[1], dev=()))
-    assert probe.prepared is not None
-    terms = [term.name for term in probe.prepared.objective.terms]
-    total = math.ceil(probe.prepared.data.text.windows / 8) * 2
+    prepared = prepared_step(probe)
+    terms = [term.name for term in prepared.objective.terms]
+    total = math.ceil(prepared.data.text.windows / 8) * 2
     for term in terms:
         calls = 0
 

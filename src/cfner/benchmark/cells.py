@@ -12,7 +12,7 @@ from typing import Any, Final
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.methods.registry import create, source_hash
+from cfner.methods.registry import create, method_class, source_hash
 from cfner.store.pretrained import files_hash
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
@@ -123,10 +123,19 @@ class Cell:
     def first_step_key(self, stream: TaskStream) -> str:
         """Equal for cells whose first step is the same computation on the same data."""
         first = stream[0]
-        settings = {k: v for k, v in self._settings().items() if k not in _LATER_STEPS_ONLY}
+        settings, code = self._settings(), source_hash(self.config.method)
+        if self.shares_first_step:
+            settings, code = {k: v for k, v in settings.items() if k not in _LATER_STEPS_ONLY}, None
         data = {"train": first.train, "dev": first.dev, "test": stream.test_up_to(first)}
         hashes = {name: sentences_hash(sentences) for name, sentences in data.items()}
-        return settings_hash({"recipe": RECIPE, "types": first.types, "config": settings, **hashes})[:24]
+        return settings_hash(
+            {"recipe": RECIPE, "types": first.types, "config": settings, "code": code, **hashes}
+        )[:24]
+
+    @property
+    def shares_first_step(self) -> bool:
+        """Whether its first step is plain cross-entropy, as that of most methods is."""
+        return method_class(self.config.method).plain_first_step
 
     def shared(self, text: str) -> dict[str, Any]:
         """What runs must have in common to be compared, besides their steps. ``text``: hash of the data."""
@@ -143,6 +152,8 @@ class Cell:
 
     def first_step(self) -> Cell:
         """A cell whose first step stands for that of all cells with the same ``first_step_key``."""
+        if not self.shares_first_step:
+            return self
         plain = MethodChoice("finetune")
         return replace(self, method=plain, config=plain.applied_to(self.config), uses=())
 

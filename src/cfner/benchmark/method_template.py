@@ -27,11 +27,17 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from cfner.methods import Method, MethodParameters, StepFacts, register
-from cfner.objective.effects import with_causal_effect
-from cfner.objective.library import ClassifyEntities, Distil
-from cfner.objective.schedules import Curriculum
-from cfner.objective.terms import Objective
+from cfner.methods import (
+    ClassifyEntities,
+    Curriculum,
+    Distil,
+    Method,
+    MethodParameters,
+    Objective,
+    StepContext,
+    register,
+    with_causal_effect,
+)
 
 
 class ${stem}Parameters(MethodParameters):
@@ -51,15 +57,17 @@ class $stem(Method):
     good_for: ClassVar[str] = "A start."
     Parameters = ${stem}Parameters
 
-    def objective(self, facts: StepFacts) -> Objective:
-        """The terms of a step after the first. ``facts`` tell how many types are old and new, and epochs.
+    def objective(self, ctx: StepContext) -> Objective:
+        """The terms of a step after the first. ``ctx`` says how many types are old and new, and epochs.
 
-        Terms to choose from are in cfner/objective/library.py; a new one is a class with a ``loss`` of the
-        batch's scores (see Term in cfner/objective/terms.py).
+        Terms to choose from are in ``cfner.methods``. A new one is a subclass of ``Term``, a dataclass with a
+        ``name``, a ``role`` ("learn_new" or "keep_old") and a ``__call__`` that takes TermInputs (scores,
+        features, labels of a batch's words) and returns a scalar. More hooks (begin, teachers, targets,
+        finish) are described in ``cfner.methods.Method``.
         """
         p: ${stem}Parameters = self.parameters
         terms = Objective((ClassifyEntities(), Distil(weight=p.weight)))
-        curriculum = Curriculum(1.0, 0.0, facts.epochs)
+        curriculum = Curriculum(1.0, 0.0, ctx.epochs)
         return with_causal_effect(terms, effect_e=False, effect_o=True, k=p.k, curriculum=curriculum)
 ''')
 
