@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from cfner.corpus.writers import whole_file
@@ -15,9 +16,16 @@ from cfner.files.safe_text import visible
 _POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
 
 
-def whole_page(title: str, style: str, parts: Iterable[str]) -> str:
+def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "") -> str:
     """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``, without
-    ``style`` attributes: the policy allows none."""
+    ``style`` attributes: the policy allows none.
+
+    ``sheet`` names the file of ``css/`` that is added to what all pages share, ``style`` is added to both.
+    """
+    sheets = (
+        files("cfner.pages").joinpath("css", f"{name}.css").read_text("utf-8") for name in ("house", sheet)
+    )
+    style = "".join(sheets) + style
     policy = _POLICY.format(hash=b64encode(sha256(style.encode()).digest()).decode())
     return "\n".join(
         [
@@ -39,6 +47,21 @@ def text(value: object) -> str:
 
 def word(value: str) -> str:
     return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+
+
+def table(heads: str, rows: str, kind: str = "") -> str:
+    """A table of ready cells and rows."""
+    named = f" class='{kind}'" if kind else ""
+    return f"<table{named}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def head(*names: str) -> str:
+    return "".join(f"<th>{text(name)}</th>" for name in names)
+
+
+def figure(value: int, what: str, note: str) -> str:
+    """What stands in one of the boxes under ``.figures``."""
+    return f"<b>{value:,}</b><span>{text(what)}</span><small>{text(note)}</small>"
 
 
 def write_page(path: Path, page: str, *, overwrite: bool = False) -> None:

@@ -10,10 +10,9 @@ from collections import Counter
 
 from cfner.corpus.sentence import Sentence
 from cfner.network.prediction import Entity, Prediction
-from cfner.pages.page import text, whole_page, word
+from cfner.pages.page import figure, head, table, text, whole_page, word
 from cfner.practice.diff.diff import Change, ModelDiff, SentenceDiff, blank_before
 from cfner.practice.diff.pairs import KINDS, Kind, Verdict
-from cfner.practice.diff.style import STYLE
 
 _CONTEXT = 14  # words shown on each side of a change
 
@@ -30,15 +29,8 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "still wrong": "still wrong",
 }
 _COLUMNS = (
-    "type",
-    "before",
-    "after",
-    "unchanged",
-    "lost",
-    "gained",
-    "moved",
-    "to another type",
-    "from another",
+    *("type", "before", "after", "unchanged", "lost", "gained", "moved"),
+    *("to another type", "from another"),
 )
 
 
@@ -50,7 +42,7 @@ def page(diff: ModelDiff) -> str:
         _types(diff),
         *(_section(diff, kind) for kind in KINDS if diff.counts[kind]),
     ]
-    return whole_page(title, STYLE, parts)
+    return whole_page(title, "diff", parts)
 
 
 def _header(diff: ModelDiff) -> str:
@@ -74,7 +66,7 @@ def _header(diff: ModelDiff) -> str:
 def _box(diff: ModelDiff, kind: Kind) -> str:
     title, said = KIND_TITLES[kind]
     note = verdict_line(diff, kind) or said
-    inner = f"<b>{diff.counts[kind]:,}</b><span>{text(title)}</span><small>{text(note)}</small>"
+    inner = figure(diff.counts[kind], title, note)
     if not diff.counts[kind]:
         return f"<div>{inner}</div>"
     return f"<a class='{_colour(kind)}' href='#{_anchor(kind)}'>{inner}</a>"
@@ -94,11 +86,8 @@ def _types(diff: ModelDiff) -> str:
         rows.append(f"<tr><td>{word(type_)}</td>{cells}</tr>")
     if not rows:
         return "<section><p class='lead'>Neither model finds a mention in this text.</p></section>"
-    heads = "".join(f"<th>{text(name)}</th>" for name in _COLUMNS)
-    return (
-        "<section><h2>Per type <span>mentions</span></h2><div class='scroll'><table class='types'>"
-        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
-    )
+    shown = table(head(*_COLUMNS), "".join(rows), "types")
+    return f"<section><h2>Per type <span>mentions</span></h2><div class='scroll'>{shown}</div></section>"
 
 
 def _section(diff: ModelDiff, kind: Kind) -> str:
@@ -138,7 +127,7 @@ def _card(sentence: SentenceDiff, change: Change) -> str:
         f"<div>{_side(sentence.old, change.old, change.new)}</div>"
         f"<div>{_side(sentence.new, change.new, change.old)}</div>"
     )
-    return f"<article class='sides'>{sides}{foot}</article>"
+    return f"<article class='sides box'>{sides}{foot}</article>"
 
 
 def _side(prediction: Prediction, hit: Entity | None, other: Entity | None) -> str:

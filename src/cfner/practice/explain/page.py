@@ -6,7 +6,7 @@ itself to load or run anything (Content-Security-Policy).
 
 from __future__ import annotations
 
-from cfner.pages.page import text, whole_page, word
+from cfner.pages.page import figure, head, table, text, whole_page, word
 from cfner.practice.explain.explanation import (
     Distribution,
     EpochSelection,
@@ -15,9 +15,10 @@ from cfner.practice.explain.explanation import (
     SliceSummary,
     TokenExplanation,
 )
-from cfner.practice.explain.style import STYLE
 
 _CONTEXT = 9  # words shown on each side of a matched token
+# lengths as classes, because the page's policy allows no style attributes
+_LENGTHS = "".join(f".w{n}{{width:{n}%}}.h{n}{{height:{n}%}}" for n in range(101))
 
 
 _LEGEND = (
@@ -41,7 +42,7 @@ def page(explanation: Explanation) -> str:
         _others(e),
         _objective(e),
     ]
-    return whole_page(title, STYLE, parts)
+    return whole_page(title, "explain", parts, style=_LENGTHS)
 
 
 def _header(e: Explanation) -> str:
@@ -88,33 +89,28 @@ def _sentence(e: Explanation) -> str:
     source = f" · {text(e.source)}" if e.source else ""
     return (
         f"<section><h2>The sentence <span>number {e.sentence} of the slice{source}</span></h2>"
-        f"<p class='sentence'>{' '.join(chips)}</p><ul class='legend'>{legend}</ul></section>"
+        f"<p class='sentence box'>{' '.join(chips)}</p><ul class='legend'>{legend}</ul></section>"
     )
 
 
 def _slice(s: SliceSummary, now: EpochSelection | None) -> str:
     boxes = [
-        _figure(s.entity_tokens, "new-entity tokens", "the E pool, labelled in this step"),
-        _figure(s.other_tokens, "tokens labelled O", f"of {s.tokens:,} in {s.sentences:,} sentences"),
+        figure(s.entity_tokens, "new-entity tokens", "the E pool, labelled in this step"),
+        figure(s.other_tokens, "tokens labelled O", f"of {s.tokens:,} in {s.sentences:,} sentences"),
     ]
     if s.hidden_old is not None:
         found = f"the teacher gives {_share(s.hidden_old_found, s.hidden_old)} their true type"
-        boxes.append(_figure(s.hidden_old, "of them are old entities", found))
+        boxes.append(figure(s.hidden_old, "of them are old entities", found))
     right = f"{_share(s.defined_other_right, s.defined_other)} with their true label"
-    boxes.append(
-        _figure(s.defined_other, "defined-other", right if s.defined_other_right is not None else "")
-    )
+    boxes.append(figure(s.defined_other, "defined-other", right if s.defined_other_right is not None else ""))
     if now is not None:
         right = f"{_share(now.right, now.selected)} with their true label" if now.right is not None else ""
-        boxes.append(_figure(now.selected, "selected in this epoch", right))
+        boxes.append(figure(now.selected, "selected in this epoch", right))
+    shown = "".join(f"<div>{box}</div>" for box in boxes)
     return (
-        f"<section><h2>The slice in numbers</h2><div class='figures'>{''.join(boxes)}</div>"
+        f"<section><h2>The slice in numbers</h2><div class='figures'>{shown}</div>"
         f"{_curriculum(s, now)}</section>"
     )
-
-
-def _figure(value: int, what: str, note: str) -> str:
-    return f"<div><b>{value:,}</b><span>{text(what)}</span><small>{text(note)}</small></div>"
 
 
 def _share(part: int | None, whole: int) -> str:
@@ -176,19 +172,19 @@ def _card(token: TokenExplanation) -> str:
         if token.averaged is not None
         else "<div class='dist none'><h4>what the loss read</h4><p>the student alone</p></div>"
     )
-    rows = "".join(_match(match) for match in token.matches)
+    anchor = (
+        f"<tr class='anchor'><td>0</td><td>{token.anchor_weight:.2f}</td><td>the anchor itself</td>"
+        f"<td class='label'>{word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
+    )
+    heads = head("distance", "weight", "matched token, in its sentence", "labelled", "student")
+    matches = table(heads, anchor + "".join(_match(match) for match in token.matches))
     return (
-        f"<article id='t{token.position}' class='card {_kind(token)}'><h3>{word(token.word)}"
+        f"<article id='t{token.position}' class='card box {_kind(token)}'><h3>{word(token.word)}"
         f"<span class='badge'>{text(token.path)}</span></h3>"
         f"<p class='said'>labelled <b>{word(token.label)}</b>{truth} · teacher says "
         f"<b>{word(token.teacher_label)}</b> at {token.confidence:.2f}{when} · loss: {_losses(token)}</p>"
         f"<div class='dists'>{_bars('teacher', token.teacher, 'old')}"
-        f"{_bars('student alone', token.student, 'own')}{third}</div>"
-        f"<table><thead><tr><th>distance</th><th>weight</th><th>matched token, in its sentence</th>"
-        f"<th>labelled</th><th>student</th></tr></thead><tbody>"
-        f"<tr class='anchor'><td>0</td><td>{token.anchor_weight:.2f}</td><td>the anchor itself</td>"
-        f"<td class='label'>{word(token.label)}</td><td class='label'>{_best(token.student)}</td></tr>"
-        f"{rows}</tbody></table></article>"
+        f"{_bars('student alone', token.student, 'own')}{third}</div>{matches}</article>"
     )
 
 
@@ -243,11 +239,8 @@ def _others(e: Explanation) -> str:
         )
     if not rows:
         return ""
-    return (
-        "<section><h2>The other tokens</h2><table><thead><tr><th>token</th><th>labelled</th><th>teacher</th>"
-        "<th>student</th><th>losses (of this token alone)</th></tr></thead><tbody>"
-        f"{''.join(rows)}</tbody></table></section>"
-    )
+    heads = head("token", "labelled", "teacher", "student", "losses (of this token alone)")
+    return f"<section><h2>The other tokens</h2>{table(heads, ''.join(rows), 'box')}</section>"
 
 
 def _losses(token: TokenExplanation) -> str:
@@ -266,7 +259,5 @@ def _objective(e: Explanation) -> str:
         f"<td>{'averaged with its matches' if term.matched else 'of the token alone'}</td></tr>"
         for term in e.terms
     )
-    return (
-        "<section><h2>What the step minimised</h2><table><thead><tr><th>term</th><th>role</th><th>weight</th>"
-        f"<th>predictions it reads</th></tr></thead><tbody>{rows}</tbody></table></section>"
-    )
+    heads = head("term", "role", "weight", "predictions it reads")
+    return f"<section><h2>What the step minimised</h2>{table(heads, rows, 'box')}</section>"
