@@ -34,7 +34,7 @@ test: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 
 # long measurements and long trials; not part of `make test`. Flags of the first: make bench BENCH="--json --check"
 bench: $(VENV)/.dev-installed
@@ -42,7 +42,7 @@ bench: $(VENV)/.dev-installed
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python benchmarks/against_huggingface.py
 
 # these also run within `make test`, a few times; the figures are printed
-TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py
+TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py
 
 # one thread: to tiny models more are a hindrance
 torture: $(VENV)/.dev-installed
