@@ -24,10 +24,11 @@ from typer.testing import CliRunner
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
+from cfner.files.atomic import atomic_folder
 from cfner.files.markdown import escaped
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
-from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
+from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.model_card import ModelFacts, StepFacts, model_card
@@ -452,7 +453,7 @@ def not_replaced_yet(folder: Path) -> None:
 
 
 def replace_it(folder: Path) -> None:
-    with whole_folder(folder, lambda _: None) as partial:
+    with atomic_folder(folder, refuse=lambda _: None) as partial:
         (partial / "new").write_text("new")
 
 
@@ -493,7 +494,7 @@ def test_a_folder_is_replaced_with_and_without_an_exchange_of_names(
     atomic: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not atomic:
-        monkeypatch.setattr("cfner.interop.export_folder._exchange", lambda one, other: False)
+        monkeypatch.setattr("cfner.files.atomic._exchange", lambda one, other: False)
     not_replaced_yet(tmp_path / "hf")
     (tmp_path / "link").symlink_to("hf")
     replace_it(tmp_path / "link")
@@ -509,7 +510,7 @@ def test_what_cannot_be_put_in_place_leaves_the_old(tmp_path: Path, monkeypatch:
             raise OSError(5, "Input/output error")
         return rename(self, target)
 
-    monkeypatch.setattr("cfner.interop.export_folder._exchange", lambda one, other: False)
+    monkeypatch.setattr("cfner.files.atomic._exchange", lambda one, other: False)
     monkeypatch.setattr(Path, "rename", fails)
     not_replaced_yet(tmp_path / "hf")
     with pytest.raises(ModelError, match="hf: Writing failed: Input/output error"):

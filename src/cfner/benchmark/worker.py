@@ -21,7 +21,8 @@ from typing import Any, Final
 from cfner.benchmark.cells import Cell
 from cfner.benchmark.features import word_features
 from cfner.errors import CfnerError, ConfigError
-from cfner.files.json_files import write_arrays, write_json_atomic, write_json_unflushed
+from cfner.files.atomic import atomic_file
+from cfner.files.json_files import write_arrays, write_json, write_json_atomic
 from cfner.methods.registry import load_file
 from cfner.runs.mentions import counts_of_run
 from cfner.runs.stream_run import RunResult, run_stream
@@ -82,7 +83,8 @@ class FileProgress:
 
     def _say(self) -> None:
         self.said = time.monotonic()
-        write_json_unflushed(self.file, {**self.now, "seconds": self.seconds})
+        with atomic_file(self.file, flushed=False) as partial:
+            write_json(partial, {**self.now, "seconds": self.seconds})
 
 
 def run_job(folder: Path) -> None:

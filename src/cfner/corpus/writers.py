@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +13,7 @@ from cfner.corpus.formats import format_for_writing
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme
 from cfner.errors import CorpusError
+from cfner.files.atomic import atomic_file
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
@@ -37,46 +38,31 @@ def whole_files(overwrite: bool) -> Iterator[Callable[[Path], AbstractContextMan
 
     A link stays one, and its target is replaced; what is replaced hands on its permissions.
     """
-    complete: dict[Path, tuple[Path, Path]] = {}  # path given -> (file written, file to replace)
+    targets: dict[Path, Path] = {}  # file to replace -> path given
 
     @contextmanager
     def whole(path: Path) -> Iterator[IO[bytes]]:
         refuse_existing(path, overwrite)
         target = Path(os.path.realpath(path))
-        _refuse_twice(path, target, complete)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        if target in targets:
+            raise CorpusError(
+                f"is the same file as {targets[target]}, through a link.",
+                where=str(path),
+                remedy="Remove the link.",
+            )
         with _naming(path):
             target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with partial.open("wb") as file:
-                    if target.exists():
-                        partial.chmod(stat.S_IMODE(target.stat().st_mode))  # before there is anything to read
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
-            complete[path] = partial, target
+            partial = files.enter_context(atomic_file(target))
+            with partial.open("xb") as file:
+                if target.exists():
+                    partial.chmod(stat.S_IMODE(target.stat().st_mode))  # before there is anything to read
+                yield file
+        targets[target] = path
 
-    try:
+    with ExitStack() as files:
         yield whole
-        for path in complete:  # somebody may have written one in the meantime
+        for path in targets.values():  # somebody may have written one in the meantime
             refuse_existing(path, overwrite)
-        for path, (partial, target) in complete.items():
-            with _naming(path):
-                partial.replace(target)
-    finally:
-        for partial, _ in complete.values():
-            partial.unlink(missing_ok=True)
-
-
-def _refuse_twice(path: Path, target: Path, complete: Mapping[Path, tuple[Path, Path]]) -> None:
-    for other, (_, taken) in complete.items():
-        if taken == target:
-            raise CorpusError(
-                f"is the same file as {other}, through a link.", where=str(path), remedy="Remove the link."
-            )
 
 
 @contextmanager

@@ -1,10 +1,13 @@
-"""Writing that neither a crash nor a full disk can spoil: flush, rename, flush the folder."""
+"""Files and folders that appear complete or not at all: write beside, flush, rename, flush the folder."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +15,9 @@ from safetensors import SafetensorError
 
 from cfner.errors import ModelError
 
-PARTIAL = ".partial"  # how a file ends (and begins with a dot) while it is written
+PARTIAL = ".partial"  # how a name ends (and begins with a dot) while it is written; folders: .partial-x1y2
+_PARTIAL_NAMES = re.compile(r"\.(?:.*\.)?partial(?:-\w+)?|\.tmp\w{6}", re.DOTALL)  # the last: safetensors'
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 
 
 @contextmanager
@@ -32,15 +37,87 @@ def writing(place: Path) -> Iterator[None]:
 
 def write_text_atomic(path: Path, text: str) -> None:
     """A small file that is either the old one or the new one, whenever the machine stops."""
+    with atomic_file(path) as partial, partial.open("x", encoding="utf-8") as file:  # never through a link
+        file.write(text)
+
+
+@contextmanager
+def atomic_file(path: Path, *, flushed: bool = True) -> Iterator[Path]:
+    """The name under which a file is to be written. It gets its own when it is complete and on disk.
+
+    ``flushed=False``: for what is said every second and may be lost with the machine's power.
+    """
     partial = temp_path(path)
     with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)  # of a killed process that had this one's number
         try:
-            with partial.open("x", encoding="utf-8") as file:  # never through a link
-                file.write(text)
-            put_in_place(partial, path)
+            yield partial
+            if flushed:
+                flush(partial)  # its bytes are on disk before its name is
+            partial.replace(path)
+            if flushed:
+                flush(path.parent)
         finally:
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path, *, refuse: Callable[[Path], None] | None = None) -> Iterator[Path]:
+    """A folder to fill, which gets its name when it is complete and on disk; after an error nothing is left.
+
+    ``refuse(path)`` raises if what is there must not be replaced; it is asked before the work and after.
+    Without it nothing is ever replaced.
+    """
+    if refuse is not None:
+        refuse(path)
+    with writing(path):
+        # if a folder to replace is a link, the one that it leads to is meant
+        place = path if refuse is None else path.resolve()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{place.name}{PARTIAL}-", dir=place.parent))
+        try:
+            yield partial
+            partial.chmod(0o755)
+            flush_tree(partial)
+            if refuse is not None:
+                refuse(path)  # somebody may have written it in the meantime
+            if refuse is not None and place.exists():
+                _take_place(partial, place)
+            else:
+                partial.rename(place)
+            flush(place.parent)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # what was replaced, or what was not finished
+
+
+def _take_place(partial: Path, folder: Path) -> None:
+    """Give the new folder its name. What was there before has the partial one's name then."""
+    if _exchange(partial, folder):
+        return
+    # A kill between these renames leaves the old folder under its other name. That cannot be helped where
+    # names cannot be exchanged.
+    aside = partial.with_name(partial.name + "-replaced")
+    folder.rename(aside)
+    try:
+        partial.rename(folder)
+    except OSError:
+        aside.rename(folder)  # what was there before goes back
+        raise
+    aside.rename(partial)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names change places at once, so that there is no moment at which one of them is missing.
+
+    Linux can do that, on all its usual file systems, but Python has no word for it. False: not done.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
+    if rename is None:
+        return False
+    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0
 
 
 def temp_path(path: Path) -> Path:
@@ -49,16 +126,8 @@ def temp_path(path: Path) -> Path:
 
 
 def is_partial(path: Path) -> bool:
-    """Whether a file is one that was being written: by us, or by safetensors, which has names of its own."""
-    ours = path.name.startswith(".") and path.name.endswith(PARTIAL)
-    return ours or re.fullmatch(r"\.tmp\w{6}", path.name) is not None
-
-
-def put_in_place(partial: Path, path: Path) -> None:
-    """Rename a file that was written whole. Its bytes are on disk before its name is, and then its name."""
-    flush(partial)
-    partial.replace(path)
-    flush(path.parent)
+    """Whether a name is that of a file or folder that was being written: by cfner, or by safetensors."""
+    return _PARTIAL_NAMES.fullmatch(path.name) is not None
 
 
 def flush_tree(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfner.errors import ModelError
-from cfner.files.atomic import put_in_place, temp_path, write_text_atomic, writing
+from cfner.files.atomic import atomic_file, write_text_atomic
 
 _LARGEST_JSON = 64 << 20
 
@@ -61,22 +61,9 @@ def write_json_atomic(path: Path, value: Any) -> None:
     write_text_atomic(path, as_json(value))
 
 
-def write_json_unflushed(path: Path, value: Any) -> None:
-    """Whole, but not flushed: for what is said every second and may be lost with the machine's power."""
-    partial = temp_path(path)
-    partial.write_text(as_json(value), encoding="utf-8")
-    partial.replace(path)
-
-
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    partial = temp_path(path)
-    with writing(path):
-        try:
-            with partial.open("wb") as file:
-                np.savez_compressed(file, **arrays)
-            put_in_place(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+    with atomic_file(path) as partial, partial.open("xb") as file:
+        np.savez_compressed(file, **arrays)
 
 
 def as_json(value: Any) -> str:

@@ -1,26 +1,18 @@
-"""Folders that appear whole or not at all, and never over something of the user's."""
+"""What an export leaves in its folder, and which folders it may replace: never one with other things."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib.metadata
-import os
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError
-from cfner.files.atomic import flush, flush_tree, writing
 from cfner.files.json_files import read_json, write_json
 from cfner.interop.calibration import Agreement, Calibration
 from cfner.store.model_files import LoadedModel
 
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 # what exports consist of whose facts do not list their files yet
 _USUAL_FILES = re.compile(
@@ -74,60 +66,6 @@ def _strangers(folder: Path) -> list[str]:
     return sorted(item.name for item in folder.iterdir() if not written(item))
 
 
-@contextmanager
-def whole_folder(folder: Path, refuse: Callable[[Path], None]) -> Iterator[Path]:
-    """A folder to fill, which gets its name when all is well; after an error nothing is left behind.
-
-    ``refuse(folder)`` raises if what is there must not be replaced; it is asked before the work and after.
-    """
-    refuse(folder)
-    with writing(folder):
-        place = folder.resolve()  # if it is a link, the folder that it leads to is the one to replace
-        place.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{place.name}.partial-", dir=place.parent))
-        try:
-            yield partial
-            partial.chmod(0o755)
-            for file in partial.iterdir():
-                file.chmod(0o644)  # some writers make files that only their owner can read
-            flush_tree(partial)  # its bytes are on disk before its name is
-            refuse(folder)  # somebody may have written it in the meantime
-            _put_in_place(partial, place)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)  # what was replaced, or what was not finished
-
-
-def _put_in_place(partial: Path, folder: Path) -> None:
-    """Give the new folder its name. What was there before has the partial one's name then."""
-    if not folder.exists():
-        partial.rename(folder)
-    elif not _exchange(partial, folder):
-        # A kill between these renames leaves the old folder under its other name. That cannot be helped
-        # where names cannot be exchanged.
-        aside = partial.with_name(partial.name + "-replaced")
-        folder.rename(aside)
-        try:
-            partial.rename(folder)
-        except OSError:
-            aside.rename(folder)  # what was there before goes back
-            raise
-        aside.rename(partial)
-    flush(folder.parent)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two names change places at once, so that there is no moment at which one of them is missing.
-
-    Linux can do that, on all its usual file systems, but Python has no word for it. False: not done.
-    """
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
-    if rename is None:
-        return False
-    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
-    return done == 0
-
-
 @dataclass(frozen=True)
 class ExportReport:
     """What was exported, and how it compares with the original."""
@@ -177,3 +115,5 @@ class ExportReport:
         # all that an export consists of, so that whoever replaces it knows what is not part of it
         files = sorted({EXPORT_FACTS, *(file.name for file in folder.iterdir())})
         write_json(folder / EXPORT_FACTS, {**self.to_json(), "files": files})
+        for name in files:
+            (folder / name).chmod(0o644)  # some writers make files that only their owner can read

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from cfner.batches.loader import TokenBatch
 from cfner.errors import ModelError
+from cfner.files.atomic import atomic_folder
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, mean_feature_norm, word_logits
-from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
+from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.model_card import ModelFacts, model_card
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers
 from cfner.network.head import CosineHead, Head, LinearHead
@@ -43,7 +44,7 @@ def export_huggingface(
     """
     target = Path(folder)
     measured_on = calibration or built_in()
-    with whole_folder(target, partial(refuse_occupied, overwrite=overwrite)) as unfinished:
+    with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         norm = None
         if isinstance(model.network.head, CosineHead):
             norm = mean_feature_norm(model, measured_on)

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from cfner.batches.loader import collate
 from cfner.errors import MissingExtraError, ModelError
+from cfner.files.atomic import atomic_folder
 from cfner.files.json_files import write_json
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, word_logits
-from cfner.interop.export_folder import ExportReport, refuse_occupied, whole_folder
+from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.model_card import ModelFacts, model_card
 from cfner.interop.onnx import ONNX_FILE, OnnxModel, OnnxNetwork, onnxruntime, read_onnx
@@ -48,7 +49,7 @@ def export_onnx(
     """
     target = Path(folder)
     measured_on = calibration or built_in()
-    with whole_folder(target, partial(refuse_occupied, overwrite=overwrite)) as unfinished:
+    with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         write_onnx(model, unfinished / ONNX_FILE, int8=int8)
         _write_neighbours(model, unfinished)
         text = encoded(model, measured_on.sentences)

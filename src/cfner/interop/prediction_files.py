@@ -13,8 +13,8 @@ from cfner.corpus.formats.conll import columns_of
 from cfner.corpus.tags import tags_from_spans
 from cfner.corpus.writers import refuse_existing, whole_file
 from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.files.atomic import atomic_folder
 from cfner.files.safe_text import json_text
-from cfner.interop.export_folder import whole_folder
 from cfner.interop.text_stream import read_sentences
 from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 
@@ -96,7 +96,7 @@ def _docbin_file(predictions: Iterator[Prediction], path: Path, overwrite: bool)
 
 def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bool) -> int:
     count = 0
-    with whole_folder(folder, partial(_refuse_foreign, overwrite=overwrite)) as parts:
+    with atomic_folder(folder, refuse=partial(_refuse_foreign, overwrite=overwrite)) as parts:
         for number in itertools.count(1):
             size, content = _docbin(itertools.islice(predictions, DOCS_PER_PART))
             if size or number == 1:

@@ -8,7 +8,6 @@ model is read at its first use. ``nlp.to_disk`` stores a copy of it, so that a s
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from spacy.util import minibatch
 
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
+from cfner.files.atomic import atomic_folder
 from cfner.interop.export import open_for_prediction
 from cfner.interop.onnx import OnnxModel
 from cfner.network.prediction import Entity, tag
@@ -107,17 +107,12 @@ class CfnerComponent:
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Store a copy of the model: weights, tokenizer and labels of the one step in use."""
-        target = Path(path)
         model = self.loaded()  # before anything is replaced: it may be read from there
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".cfner-", dir=target) as temporary:
-            fresh = Path(temporary) / _COPY
+        with atomic_folder(Path(path) / _COPY, refuse=lambda _: None) as fresh:
             if isinstance(model, LoadedModel):
                 ModelFolder(fresh).add(lambda folder: write_model(folder, model))
             else:
-                shutil.copytree(str(self.source), fresh)
-            shutil.rmtree(target / _COPY, ignore_errors=True)
-            fresh.rename(target / _COPY)
+                shutil.copytree(str(self.source), fresh, dirs_exist_ok=True)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> CfnerComponent:
         """Use the stored copy from now on, wherever the original was."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ConfigError, ModelError
-from cfner.files.atomic import PARTIAL, flush, is_partial, write_text_atomic, writing
+from cfner.files.atomic import flush, is_partial, write_text_atomic, writing
 from cfner.files.json_files import refuse_unusual
 from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import PATIENCE, locked
@@ -165,9 +165,7 @@ class UnfinishedModel:
             refuse_unusual(place, a_folder=True)
         if self._mark():
             strange = [i for i in _items(self.folder) if i.name not in _OURS and not is_partial(i)]
-            strange += [
-                i for i in _items(steps) if not is_step_name(i.name) and not i.name.startswith(PARTIAL)
-            ]
+            strange += [i for i in _items(steps) if not is_step_name(i.name) and not is_partial(i)]
         else:
             strange = [] if is_free(self.folder) else [self.folder]
         if strange:

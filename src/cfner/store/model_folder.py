@@ -21,7 +21,6 @@ import hashlib
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,12 +28,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfner.errors import ModelError
-from cfner.files.atomic import flush, flush_tree, is_partial, write_text_atomic, writing
+from cfner.files.atomic import atomic_folder, flush, is_partial, write_text_atomic
 from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of, write_json
 
 CURRENT = "CURRENT"
 SEAL = "seal.json"
-_UNFINISHED = ".partial-"
 _LONGEST_NAME = 9  # digits
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -175,36 +173,16 @@ class ModelFolder:
 
     def add(self, write: Callable[[Path], None]) -> StoredStep:
         """Add a step: ``write(folder)`` fills it, then it is sealed, flushed, renamed and made current."""
-        with writing(self.path):
-            name = self._add(write)
-        self.point_to(name)
-        return self.step(name)
-
-    def _add(self, write: Callable[[Path], None]) -> str:
         refuse_unusual(self.steps_path, a_folder=True)
-        self.steps_path.mkdir(parents=True, exist_ok=True)
-        name = step_name(int(self.names()[-1]) + 1 if self.names() else 1)
-        partial = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=self.steps_path))
-        try:
+        taken = [int(item.name) for item in self.steps_path.glob("*") if is_step_name(item.name)]
+        name = step_name(max(taken, default=0) + 1)
+        with atomic_folder(self.steps_path / name) as partial:
             write(partial)
             files = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
             write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
-            partial.chmod(0o755)
-            flush_tree(partial)
-            while True:
-                try:
-                    partial.rename(self.steps_path / name)
-                    break
-                except OSError:
-                    if not (self.steps_path / name).exists():
-                        raise
-                    name = step_name(int(name) + 1)  # somebody else added a step in this moment
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-        flush(self.steps_path)
         flush(self.path)  # which may have got its folder of steps only now
-        return name
+        self.point_to(name)
+        return self.step(name)
 
     def point_to(self, name: str | int) -> None:
         """Make a step current, atomically."""
@@ -214,8 +192,8 @@ class ModelFolder:
     def sweep(self) -> None:
         """Remove what killed processes left half written. Only for the holder of the folder's lock."""
         refuse_unusual(self.steps_path, a_folder=True)  # else what is removed may be anywhere
-        for step in self.steps_path.glob(f"{_UNFINISHED}*"):
-            if not step.is_symlink():  # no process of ours leaves one
+        for step in self.steps_path.glob(".*"):
+            if is_partial(step) and not step.is_symlink():  # no process of ours leaves a link
                 shutil.rmtree(step, ignore_errors=True)
         for file in self.path.glob(".*"):
             if is_partial(file) and file.is_file() and not file.is_symlink():

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from cfner.errors import TrainingError
-from cfner.files.atomic import put_in_place, temp_path, writing
+from cfner.files.atomic import atomic_file
 from cfner.network.network import Network
 from cfner.objective.matching import ScoreBank
 from cfner.training.state import TrainingState
@@ -64,14 +64,8 @@ class Checkpoint:
             "schedule": {k: v for k, v in schedule.state_dict().items() if isinstance(v, int | float | list)},
         }
         contiguous = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        partial = temp_path(self.path)
-        with writing(self.path):
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
-                put_in_place(partial, self.path)
-            finally:
-                partial.unlink(missing_ok=True)
+        with atomic_file(self.path) as partial:
+            save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
         self._last = time.monotonic()
 
     def read(
