@@ -296,7 +296,7 @@ def test_a_new_folder_shares_the_files_of_old_steps_where_it_can(
         def refuses(*_: object) -> None:
             raise OSError("Operation not supported")
 
-        monkeypatch.setattr("cfner.store.link_steps.os.link", refuses)
+        monkeypatch.setattr("os.link", refuses)
     learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
     one, other = (folder / "steps/0001/model.safetensors" for folder in (one_step, tmp_path / "m2"))
     assert one.samefile(other) == links and one.read_bytes() == other.read_bytes()
@@ -565,7 +565,7 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     settings = {"epochs": 2, "checkpoint_minutes": 0}
     whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
     if moment == "copying":  # half of the steps so far are there
-        name = "cfner.store.link_steps.flush_tree" if source == "folder" else "cfner.store.model_folder.flush"
+        name = "cfner.store.link_steps.flush" if source == "folder" else "cfner.store.model_folder.flush"
     elif moment == "pointing":  # the steps so far are there, the pointer to them is not
         name = "cfner.store.model_folder.write_text_atomic"
     else:  # the new step is saved, and not yet in its place

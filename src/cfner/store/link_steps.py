@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from cfner.files.atomic import atomic_folder, flush
 from cfner.files.json_files import refuse_unusual
+from cfner.files.links import link_or_copy
 from cfner.store.model_folder import ModelFolder, StoredStep
 
 
@@ -20,8 +20,8 @@ def link_steps(source: ModelFolder, target: ModelFolder) -> None:
 
 
 def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) -> None:
-    """A step's files as hard links; as copies where the file system has none, or the folder is on another."""
+    """A step's files in another folder, shared where possible."""
     for file in step.folder.iterdir():
         refuse_unusual(file)
         if file.name not in leave_out:
-            shutil.copy2(file, folder / file.name)
+            link_or_copy(file, folder / file.name)

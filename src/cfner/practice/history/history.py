@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from cfner.errors import ModelError, StreamError
 from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
+from cfner.store.link_steps import link_files
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
 from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
@@ -124,9 +124,7 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
     }
 
     def write(path: Path) -> None:
-        for file in source.folder.iterdir():
-            if file.name not in _WRITTEN_ANEW:
-                shutil.copy2(file, path / file.name)
+        link_files(source, path, leave_out=_WRITTEN_ANEW)
         write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
         write_json(path / FACTS, as_stored(record, source.hash))
         if kind == "rename" and scores is not None:
