@@ -26,7 +26,7 @@ from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
 from cfner.interop.prediction_files import predict_file, write_predictions
-from cfner.interop.text_stream import read_sentences, sentence_of_text
+from cfner.interop.text_stream import read_texts, sentence_of_text
 from cfner.network.inference import label_ids, outputs
 from cfner.network.network import TaggerOutput
 from cfner.network.prediction import Entity, Prediction, entity_of, tag, tag_stream
@@ -140,7 +140,7 @@ def test_words_are_kept_as_they_are(tmp_path_factory: pytest.TempPathFactory, ro
     (folder / "b.conll").write_text(columns, encoding="utf-8")
     (folder / "c.conll").write_text(columns.replace("\tx", ""), encoding="utf-8")
     for file in sorted(folder.iterdir()):
-        assert [list(sentence.words) for sentence in read_sentences(file)] == rows
+        assert [list(sentence.words) for sentence in read_texts(file)] == rows
 
 
 def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) 
 )
 def test_columns(content: str, words: list[list[str]], tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text(content)
-    assert [list(sentence.words) for sentence in read_sentences(tmp_path / "x.conll")] == words
+    assert [list(sentence.words) for sentence in read_texts(tmp_path / "x.conll")] == words
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_what_cannot_be_read_is_named_by_its_line(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CorpusError) as caught:
-        list(read_sentences(tmp_path / name))
+        list(read_texts(tmp_path / name))
     assert expected in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_named_by_its_line(
 def test_a_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConfigError, match="standard input is closed"):
-        list(read_sentences(None))
+        list(read_texts(None))
 
 
 # -- files of any size -------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from cfner.benchmark.report.contents import document
 from cfner.benchmark.report.document import Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import groups_of
 from cfner.benchmark.report.plots import spread
-from cfner.benchmark.report.reading import Counts, read_runs
+from cfner.benchmark.report.reading import SentenceCounts, read_runs
 from cfner.benchmark.report.significance import compare, difference, draws, resampled
 from cfner.benchmark.report.tsne import tsne
 from cfner.errors import ConfigError, ModelError
@@ -62,10 +62,12 @@ def tables_after(folder: Path, heading: str) -> list[Table]:
 
 def counts(
     rows: list[tuple[int, int, int, int, int, int]], types: int, sentences: int, learned: list[int]
-) -> Counts:
+) -> SentenceCounts:
     columns = np.array(rows, dtype=np.int32).reshape(-1, 6).T
     names = tuple(f"t{i}" for i in range(types))
-    return Counts(*columns, types=names, sentences=sentences, learned=np.array(learned, dtype=np.int32))
+    return SentenceCounts(
+        *columns, types=names, sentences=sentences, learned=np.array(learned, dtype=np.int32)
+    )
 
 
 def test_the_table_shows_mean_and_deviation_and_the_best_mean_in_bold(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from cfner.batches.encoding import encode
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.network.inference import outputs
 from cfner.tagger import ContinualTagger
 
@@ -23,7 +22,7 @@ def word_features(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> dic
     The same words for every model that is shown the same sentences.
     """
     kept = [sentence for sentence in sentences if len(sentence)]
-    mentions = Counter(span.type for sentence in kept for span in sentence.spans)
+    mentions = mention_counts(kept)
     types = sorted(sorted(mentions), key=lambda type_: -mentions[type_])[:TYPES]
     room = dict.fromkeys(types, WORDS_PER_TYPE)
     chosen: dict[int, int] = {}  # word of all words -> number of its type

@@ -112,10 +112,10 @@ def _style(output: str | None, json: bool, out: Path | None) -> str:
 
 
 def _sentences(text: list[str] | None, file: Path | None, format: str | None) -> Iterable[Sentence]:
-    from cfner.interop.text_stream import read_sentences, sentence_of_text
+    from cfner.interop.text_stream import read_texts, sentence_of_text
 
     if not text or text == ["-"]:
-        return read_sentences(file, format)
+        return read_texts(file, format)
     return (sentence_of_text(one, f"text {number}") for number, one in enumerate(text, start=1))
 
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.report import ReadReport
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS, Split, read_file, read_splits
 from cfner.corpus.tags import Scheme
 from cfner.errors import CorpusError
@@ -57,7 +58,7 @@ class Corpus:
 
         Format and scheme are found out unless given. ``every=n`` keeps each n-th sentence of every split.
         """
-        options = ReadOptions(tag_column, token_column, scheme, tuple(labels) if labels else None)
+        options = ReadOptions(tag_column, token_column, scheme, labels)
         readings = read_splits(str(path), format, options)
         report = ReadReport()
         for _, part in readings.values():
@@ -72,10 +73,6 @@ class Corpus:
 
     def every(self, n: int) -> Corpus:
         """Each n-th sentence of every split, beginning with the first; the others are reported."""
-        if n < 1:
-            raise CorpusError(
-                f"every={n} keeps no sentence.", remedy="Give 1 for all, 2 for each second, ..."
-            )
         if n == 1:
             return self
         report = self.report.copy()
@@ -120,7 +117,7 @@ class Corpus:
 
     def mentions(self, split: Split) -> Counter[str]:
         """Mentions per type."""
-        return Counter(span.type for sentence in self.split_named(split) for span in sentence.spans)
+        return mention_counts(self.split_named(split))
 
     def overlaps(self) -> Overlaps:
         """How many sentences are repeated, and how many of a later split occur in an earlier one."""
@@ -147,23 +144,17 @@ def read_sentences(
     path: str | Path,
     *,
     format: str | None = None,
-    tag_column: str | int | None = None,
-    token_column: str | int | None = None,
-    scheme: Scheme | None = None,
-    labels: Sequence[str] | None = None,
     every: int = 1,
+    **options: Any,
 ) -> tuple[tuple[Sentence, ...], ReadReport]:
-    """The sentences of one file, and the report of the reading."""
-    options = ReadOptions(tag_column, token_column, scheme, tuple(labels) if labels else None)
-    sentences, report = read_file(Path(path), format, options)
-    if every < 1:
-        raise CorpusError(
-            f"every={every} keeps no sentence.", remedy="Give 1 for all, 2 for each second, ..."
-        )
+    """The sentences of one file, and the report of the reading. ``options`` are those of ``Corpus.read``."""
+    sentences, report = read_file(Path(path), format, ReadOptions(**options))
     return _thinned(sentences, every, report), report.verified()
 
 
 def _thinned(sentences: Sequence[Sentence], n: int, report: ReadReport) -> tuple[Sentence, ...]:
+    if n < 1:
+        raise CorpusError(f"every={n} keeps no sentence.", remedy="Give 1 for all, 2 for each second, ...")
     for index, sentence in enumerate(sentences):
         if index % n:
             report.leave_out(len(sentence), f"sentence left out by every={n}", sentence.source or "")

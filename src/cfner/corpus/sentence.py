@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -63,3 +64,8 @@ class Sentence:
 
     def with_spans(self, spans: Collection[Span]) -> Sentence:
         return replace(self, spans=tuple(sorted(spans)))
+
+
+def mention_counts(sentences: Iterable[Sentence]) -> Counter[str]:
+    """Mentions per type."""
+    return Counter(span.type for sentence in sentences for span in sentence.spans)

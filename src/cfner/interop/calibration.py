@@ -14,7 +14,7 @@ from torch import Tensor
 from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CorpusError
-from cfner.interop.text_stream import read_sentences, sentence_of_text
+from cfner.interop.text_stream import read_texts, sentence_of_text
 from cfner.network.inference import WordScorer, outputs
 from cfner.network.prediction import TaggingModel
 
@@ -79,7 +79,7 @@ def built_in() -> Calibration:
 def read_calibration(file: str | Path, format: str | None = None) -> Calibration:
     """The first 2,000 sentences of a file (text, JSON lines or CoNLL) that have words."""
     path = Path(file)
-    kept = (sentence for sentence in read_sentences(path, format) if len(sentence))
+    kept = (sentence for sentence in read_texts(path, format) if len(sentence))
     sentences = tuple(islice(kept, _SENTENCES))
     if not sentences:
         raise CorpusError("The file holds no words.", where=str(path), remedy="Give some ordinary text.")

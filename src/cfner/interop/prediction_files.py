@@ -15,7 +15,7 @@ from cfner.corpus.writers import refuse_existing, whole_file
 from cfner.errors import ConfigError, CorpusError, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.files.safe_text import json_text
-from cfner.interop.text_stream import read_sentences
+from cfner.interop.text_stream import read_texts
 from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 
 OutputFormat = Literal["jsonl", "conll", "docbin"]
@@ -35,9 +35,9 @@ def predict_file(
 ) -> int:
     """Tag a file of any size (None: standard input) into another; returns how many sentences it had.
 
-    Formats: those of ``read_sentences`` and ``write_predictions``.
+    Formats: those of ``read_texts`` and ``write_predictions``.
     """
-    sentences = read_sentences(None if source is None else Path(source), input_format)
+    sentences = read_texts(None if source is None else Path(source), input_format)
     predictions = tag_stream(model, sentences, batch_size=batch_size)
     return write_predictions(predictions, out, output_format, overwrite=overwrite)
 

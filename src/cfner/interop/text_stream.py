@@ -26,7 +26,7 @@ _SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
 }
 
 
-def read_sentences(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
+def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
     """The sentences of a file (None: standard input), read while they are used.
 
     ``text``: one text per line, cut into words here. ``jsonl``: one object per line with ``text`` or with

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cfner.corpus.sentence import mention_counts
 from cfner.errors import ConfigError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.runs.mentions import FILE as MENTIONS
@@ -16,7 +17,6 @@ from cfner.runs.mentions import mention_rows
 from cfner.runs.run_folder import RunFolder
 from cfner.runs.run_step import Judgement, run_step
 from cfner.stream.manifest import settings_hash
-from cfner.stream.slicing import mention_counts
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig

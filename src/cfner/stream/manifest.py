@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-from cfner.corpus.sentence import Sentence
-from cfner.stream.slicing import mention_counts
+from cfner.corpus.sentence import Sentence, mention_counts
 
 if TYPE_CHECKING:
     from cfner.stream.stream import Step, TaskStream

@@ -7,12 +7,11 @@ The few sentences that rounding leaves without a slice (fewer than there are sli
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
 
 TypeGroups = Sequence[Sequence[str]]
@@ -30,11 +29,6 @@ def quotas(sentences: int, groups: TypeGroups) -> list[int]:
     """How many sentences each slice may hold. Whole-number arithmetic: the same on every machine."""
     types = sum(len(group) for group in groups)
     return [sentences * len(group) // types for group in groups]
-
-
-def mention_counts(sentences: Sequence[Sentence]) -> Counter[str]:
-    """How often each type is mentioned."""
-    return Counter(span.type for sentence in sentences for span in sentence.spans)
 
 
 def greedy_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:

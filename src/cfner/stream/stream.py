@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
 from cfner.stream.manifest import Overlap, find_overlaps, manifest_of
-from cfner.stream.slicing import mention_counts, slices_by
+from cfner.stream.slicing import slices_by
 
 if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, ModelError
 from cfner.store.step_files import FACTS
 from cfner.stream.labels import LabelSpace
@@ -42,7 +41,7 @@ class StepRecord:
         cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str
     ) -> StepRecord:
         def data(sentences: tuple[Sentence, ...]) -> dict[str, Any]:
-            mentions = Counter(span.type for sentence in sentences for span in sentence.spans)
+            mentions = mention_counts(sentences)
             return {
                 "sentences": len(sentences),
                 "hash": sentences_hash(sentences),

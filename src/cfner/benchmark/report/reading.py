@@ -98,7 +98,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SentenceCounts:
     """Per step, test sentence and type: mentions found, in the gold, and predicted. Sparse."""
 
     step: Ints
@@ -128,14 +128,16 @@ class Runs:
     cells: tuple[GridCell, ...]
     runs: tuple[Run, ...]
 
-    def counts(self, run: Run) -> Counts | None:
+    def counts(self, run: Run) -> SentenceCounts | None:
         """None where the run left none."""
         found = self._arrays(run, "counts.npz")
         if found is None:
             return None
         kinds = ("step", "sentence", "type", "found", "gold", "predicted", "learned")
         arrays = {kind: found[kind].astype(np.int32) for kind in kinds}
-        return Counts(types=tuple(map(str, found["types"])), sentences=int(found["sentences"]), **arrays)
+        return SentenceCounts(
+            types=tuple(map(str, found["types"])), sentences=int(found["sentences"]), **arrays
+        )
 
     def features(self, run: Run) -> Features | None:
         found = self._arrays(run, "features.npz")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cfner.benchmark.report.reading import Counts
+from cfner.benchmark.report.reading import SentenceCounts
 
 RESAMPLES = 1000
 SEED = 20221207
@@ -53,7 +53,7 @@ def draws(sentences: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArr
     return weights
 
 
-def resampled(counts: Counts, weights: NDArray[np.float32]) -> Resampled:
+def resampled(counts: SentenceCounts, weights: NDArray[np.float32]) -> Resampled:
     """Scores of every draw. A type not learned yet counts in micro F1 only, where it was predicted."""
     micro = np.zeros(len(weights))
     macro = np.zeros(len(weights))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import NONE, Group, number, plus_minus
-from cfner.benchmark.report.reading import Counts, Runs
+from cfner.benchmark.report.reading import Runs, SentenceCounts
 from cfner.benchmark.report.significance import Difference, Resampled, compare, draws, resampled
 
 Kind = Literal["micro", "macro"]
@@ -40,8 +40,8 @@ def significance(group: Group, runs: Runs) -> list[Block]:
     return [heading, _beside_best(scores), *_matrix(scores), *notes]
 
 
-def _counts(group: Group, runs: Runs) -> dict[str, dict[int, Counts]]:
-    found: dict[str, dict[int, Counts]] = {}
+def _counts(group: Group, runs: Runs) -> dict[str, dict[int, SentenceCounts]]:
+    found: dict[str, dict[int, SentenceCounts]] = {}
     for method in group.rivals:
         by_seed = {run.seed: counts for run in group.by_method[method] if (counts := runs.counts(run))}
         if by_seed:

@@ -29,7 +29,7 @@ class ReadOptions:
     tag_column: str | int | None = None
     token_column: str | int | None = None
     scheme: Scheme | None = None
-    labels: tuple[str, ...] | None = None
+    labels: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if self.scheme is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, Literal, get_args
 
 from cfner.corpus.report import ReadReport
@@ -27,9 +27,6 @@ class Finding:
     message: str
     where: str | None = None
     remedy: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -106,22 +103,18 @@ class CheckReport:
         return 1 if self.errors else 0
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "data": self.data,
-            "name": self.name,
-            "reading": self.reading.to_json(),
-            "types": list(self.types),
-            "splits": {split: _plain(facts) for split, facts in self.splits.items()},
-            "findings": [finding.to_json() for finding in self.findings],
-            "plan": None if self.plan is None else _plain(self.plan),
-            "model": None if self.model is None else _plain(self.model),
-            "time": None if self.time is None else _plain(self.time),
-            "next_command": self.next_command,
-        }
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
 
-def _plain(facts: SplitFacts | LearnPlan | ModelFacts | TimeEstimate) -> dict[str, Any]:
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(facts).items()}
+def _plain(value: Any) -> Any:
+    """As JSON has it: dataclasses as tables, tuples as lists."""
+    if isinstance(value, ReadReport):
+        return value.to_json()
+    if is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from cfner.corpus.corpus import Corpus
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS
 from cfner.practice.check.findings import Finding, counted, some
 
@@ -29,7 +29,7 @@ def rarity_findings(
     ``held_out`` are the training sentences that stand in for a missing dev split.
     """
     train, dev, test = (corpus.mentions(split) for split in SPLITS)
-    chooses = Counter(span.type for sentence in held_out for span in sentence.spans) if held_out else dev
+    chooses = mention_counts(held_out) if held_out else dev
     if few := [type_ for type_ in current if 0 < train[type_] < FEW]:
         yield Finding(
             "warning",

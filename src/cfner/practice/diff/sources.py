@@ -14,7 +14,7 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
-from cfner.interop.text_stream import read_sentences, sentence_of_text
+from cfner.interop.text_stream import read_texts, sentence_of_text
 from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import is_model_folder, open_model
@@ -124,7 +124,7 @@ def text_source(
 
 def plain_texts(path: Path) -> Iterator[Sentence]:
     """One text per line, as a stream; empty lines are passed over."""
-    return (sentence for sentence in read_sentences(path, "text") if len(sentence))
+    return (sentence for sentence in read_texts(path, "text") if len(sentence))
 
 
 def _is_plain_text(path: Path) -> bool:

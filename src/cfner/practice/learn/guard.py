@@ -20,7 +20,7 @@ from cfner.corpus.sentence import Sentence, Span
 
 Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions", "too few sentences"]
 Tagger = Callable[[Sequence[Sentence]], Sequence[Collection[Span]]]
-Counts = npt.NDArray[np.float64]
+CountTable = npt.NDArray[np.float64]
 
 RESAMPLES = 2000
 FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
@@ -136,7 +136,7 @@ def _uncertain(loss: Interval, mentions: int, sentences: int, limit: float) -> V
 
 def _counts(
     gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]], types: Sequence[str]
-) -> Counts:
+) -> CountTable:
     """[S, T, 3] per sentence and type: found, in the gold, predicted."""
     place = {type_: index for index, type_ in enumerate(types)}
     counts = np.zeros((len(gold), len(types), 3))
@@ -191,13 +191,13 @@ def _sign_test(new: int, mended: int) -> float:
     return min(1.0, 2 * float(np.exp(logs).sum()))
 
 
-def _f1(counts: Counts) -> Counts:
+def _f1(counts: CountTable) -> CountTable:
     """[..., 3] -> [...] in percent; 0 where there is nothing to find and nothing was predicted."""
     whole = counts[..., 1] + counts[..., 2]
     return 200 * counts[..., 0] / np.where(whole == 0, 1, whole)
 
 
-def _bootstrap(counts: Counts, seed: int) -> Counts:
+def _bootstrap(counts: CountTable, seed: int) -> CountTable:
     """[R, 2, T] F1 of both models on the same resampled sentences; nan where a draw has no mention.
 
     Such a draw says nothing of the type. Counted as no loss, a few of them would hide any.

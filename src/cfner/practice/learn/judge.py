@@ -13,7 +13,7 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Counts, Scores
-from cfner.interop.text_stream import read_sentences as read_text
+from cfner.interop.text_stream import read_texts
 from cfner.practice.learn.agreement import AgreementReport, agreement
 from cfner.practice.learn.guard import GuardReport, guard
 from cfner.practice.learn.new_data import NewData
@@ -59,7 +59,7 @@ class Judge:
         # the held-out sentences if there are any: the student was told to agree on the rest
         self.own = new_data.dev or new_data.train
         self.texts = {
-            str(path): tuple(s for s in read_text(Path(path), "text") if len(s)) for path in unlabelled
+            str(path): tuple(s for s in read_texts(Path(path), "text") if len(s)) for path in unlabelled
         }
         self.guarded_before = None if guarded is None else old.find(guarded)
         self.own_before = old.find(self.own)
