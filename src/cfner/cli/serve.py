@@ -82,6 +82,7 @@ def serve(
     )
     try:
         import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "serve", "Serving a model") from error

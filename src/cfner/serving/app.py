@@ -1,4 +1,4 @@
-"""The application: routes, and how refusals are told. ``create_app`` gives an ASGI application."""
+"""The application: its routes and what they share. ``create_app`` gives an ASGI application."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import asyncio
 import mimetypes
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import ValidationError
-from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from cfner.network.prediction import Entity
 from cfner.serving.admission import Admission, Cost
 from cfner.serving.batching import Batcher
-from cfner.serving.http_errors import RefusalError
+from cfner.serving.http_errors import refusal
 from cfner.serving.metrics import Metrics
 from cfner.serving.middleware import BodyReader, Guard, declared_length
-from cfner.serving.openapi import DESCRIPTION, describe, refusals
+from cfner.serving.openapi import DESCRIPTION, KEY, json_body, refusals
 from cfner.serving.schemas import (
     FoundEntity,
     Health,
@@ -31,15 +31,13 @@ from cfner.serving.schemas import (
     PredictAnswer,
     PredictRequest,
     TaggedText,
+    limited_request,
 )
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import Steps
 
 mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, and browsers then refuse it
 STATIC: Final = Path(__file__).parent / "static"
-_NOT_HEALTHY: Final[dict[int | str, dict[str, Any]]] = {
-    503: {"model": Health, "description": "The server is shutting down."}
-}
 
 
 class Service:
@@ -47,14 +45,28 @@ class Service:
 
     def __init__(self, source: str, settings: ServeSettings) -> None:
         self.settings = settings
-        self.metrics = Metrics()
-        self.steps = Steps.open(source, settings.steps_kept, self.metrics)
-        cost = Cost.measured(self.steps.current.pipeline.tag)
-        self.batcher = Batcher(settings, self.metrics, Admission(settings, cost))
+        self.metrics = metrics = Metrics()
+        self.steps = steps = Steps(source, settings.steps_kept, metrics)
+        admission = Admission(settings, Cost.measured(steps.current.pipeline.tag))
+        self.batcher = batcher = Batcher(settings, metrics, admission)
         self.bodies = BodyReader(settings)
+        self.request_model = limited_request(settings.max_texts, settings.max_text_length)
+        metrics.gauge(
+            "cfner_waiting_requests", "Requests accepted and not answered.", lambda: batcher.waiting
+        )
+        metrics.gauge("cfner_waiting_characters", "Characters of them.", lambda: batcher.waiting_characters)
+        metrics.gauge(
+            "cfner_load", "Seconds of work asked for in a second, lately.", lambda: round(admission.load, 3)
+        )
+        metrics.gauge("cfner_current_step", "The step that is served.", lambda: steps.current.number)
+        metrics.gauge(
+            "cfner_degraded",
+            "1 when the folder's current step could not be loaded.",
+            lambda: steps.problem is not None,
+        )
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, _: FastAPI) -> AsyncIterator[None]:
         tasks = [
             asyncio.create_task(self.batcher.run()),
             asyncio.create_task(self.steps.watch(self.settings.reload_seconds)),
@@ -65,95 +77,61 @@ class Service:
             await self.batcher.close()
             for task in tasks:
                 task.cancel()
-            for task in tasks:
-                with suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.gather(*tasks, return_exceptions=True)
             self.steps.close()
 
     async def read(self, request: Request) -> PredictRequest:
         """The request's body, checked."""
-        self.bodies.refuse_if_too_large(request)
-        self.batcher.refuse_if_full(declared_length(request))  # before anything is read
-        return self._checked(await self._body(request))
+        length = declared_length(request)
+        self.bodies.refuse_if_too_large(length or 0)
+        self.batcher.refuse_if_full(length)  # before anything is read
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json" or "content-encoding" in request.headers:
+            raise refusal(415, "Send JSON, uncompressed: 'Content-Type: application/json'.", close=True)
+        body = await self.bodies.read(request)
+        try:
+            return self.request_model.model_validate_json(body)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            place = ".".join(str(part)[:50] for part in first["loc"])
+            raise refusal(422, f"{place}: {first['msg']}." if place else f"{first['msg']}.") from None
 
     async def predict(self, asked: PredictRequest) -> PredictAnswer:
-        started = time.perf_counter()
-        texts = asked.all_texts
+        started, texts = time.perf_counter(), asked.all_texts
         with self.batcher.admitted(texts):
             step = await self.steps.get(asked.step)
             found = await self.batcher.tag(step, texts)
         self.metrics.seconds.observe(time.perf_counter() - started)
-        return PredictAnswer(
-            step=step.number,
-            hash=step.hash,
-            results=[TaggedText(entities=[_message(e, asked.scores) for e in each]) for each in found],
-        )
-
-    async def _body(self, request: Request) -> bytes:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" or "content-encoding" in request.headers:
-            raise RefusalError(415, "Send JSON, uncompressed: 'Content-Type: application/json'.", close=True)
-        return await self.bodies.read(request)
-
-    def _checked(self, body: bytes) -> PredictRequest:
-        try:
-            asked = PredictRequest.model_validate_json(body)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            place = ".".join(str(part)[:50] for part in first["loc"])
-            raise RefusalError(422, f"{place}: {first['msg']}." if place else f"{first['msg']}.") from None
-        limits = self.settings
-        if len(asked.all_texts) > limits.max_texts:
-            raise RefusalError(
-                422, f"{len(asked.all_texts)} texts; at most {limits.max_texts} in one request."
-            )
-        for index, text in enumerate(asked.all_texts):
-            if len(text) > limits.max_text_length:
-                raise RefusalError(
-                    422, f"Text {index} has {len(text)} characters; at most {limits.max_text_length}."
-                )
-        return asked
+        left_out = {} if asked.scores else {"score": None}
+        results = [
+            TaggedText(entities=[FoundEntity(**asdict(entity) | left_out) for entity in entities])
+            for entities in found
+        ]
+        return PredictAnswer(step=step.number, hash=step.hash, results=results)
 
     def model(self) -> ModelFacts:
-        steps = self.steps
+        steps, model = self.steps, self.steps.current.pipeline.model
         return ModelFacts(
-            name=Path(steps.source).name or steps.source,
-            encoder=Path(steps.current.pipeline.model.encoder).name,
+            name=steps.name,
+            encoder=Path(model.encoder).name,
             current=steps.current.number,
             has_steps=steps.has_steps,
-            types=list(steps.current.pipeline.types),
+            types=list(model.labels.types),
             steps=steps.facts,
             max_text_length=self.settings.max_text_length,
             max_texts=self.settings.max_texts,
         )
 
     def health(self) -> Health:
-        status, problem = "ok", None
-        if self.steps.problem is not None:
-            status, problem = "degraded", self.steps.problem
+        status, problem = "ok", self.steps.problem
+        if problem is not None:
+            status = "degraded"
         if self.batcher.failing:
             status, problem = "failing", "The last batch could not be computed; the log says why."
         if self.batcher.closing:
             status, problem = "stopping", "The server is shutting down."
         return Health(
             status=status, step=self.steps.current.number, waiting=self.batcher.waiting, problem=problem
-        )
-
-    def metrics_text(self) -> str:
-        return self.metrics.render(
-            {
-                "cfner_waiting_requests": ("Requests accepted and not answered.", self.batcher.waiting),
-                "cfner_waiting_characters": ("Characters of them.", self.batcher.waiting_characters),
-                "cfner_load": (
-                    "Seconds of work asked for in a second, lately.",
-                    round(self.batcher.admission.load, 3),
-                ),
-                "cfner_current_step": ("The step that is served.", self.steps.current.number),
-                "cfner_degraded": (
-                    "1 when the folder's current step could not be loaded.",
-                    int(self.steps.problem is not None),
-                ),
-            }
         )
 
 
@@ -164,35 +142,30 @@ def create_app(source: str | Path, settings: ServeSettings | None = None) -> Fas
     """
     settings = settings or ServeSettings()
     service = Service(str(source), settings)
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with service.running():
-            yield
-
     app = FastAPI(
         title="cfner",
         version=version("cfner"),
         description=DESCRIPTION,
-        lifespan=lifespan,
+        lifespan=service.running,
         docs_url=None,  # FastAPI's pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.service = service
     app.add_middleware(Guard, settings=settings, metrics=service.metrics)
-    app.add_exception_handler(RefusalError, _tell_refusal)
-    app.add_exception_handler(HTTPException, _tell_http)
     _add_routes(app, service)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    describe(app, settings)
     return app
 
 
 def _add_routes(app: FastAPI, service: Service) -> None:
+    key = KEY if service.settings.api_key is not None else []
+
     @app.post(
         "/predict",
-        responses=refusals(404, 408, 413, 415, 422, 429, 503),
+        dependencies=key,
+        openapi_extra=json_body(service.request_model),
+        responses=refusals(401, 404, 408, 413, 415, 422, 429, 503),
         response_model_exclude_none=True,  # a score that was not asked for
     )
     async def predict(request: Request) -> PredictAnswer:
@@ -203,30 +176,32 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         try:
             await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():  # nobody is there to read it, so nothing need be computed
-                raise RefusalError(499, "The client went away.")
+                raise refusal(499, "The client went away.")
             return answer.result()
         finally:
             gone.cancel()
             answer.cancel()
 
-    @app.get("/model", responses=refusals())
+    @app.get("/model", dependencies=key, responses=refusals(401))
     async def model() -> ModelFacts:
         """What is served: the types, the steps and their scores."""
         return service.model()
 
-    @app.get("/health", response_model=Health, responses=refusals(open_to_all=True) | _NOT_HEALTHY)
-    async def health() -> JSONResponse:
+    stopping = {"model": Health, "description": "The server is shutting down."}
+
+    @app.get("/health", responses={**refusals(), 503: stopping})
+    async def health(response: Response) -> Health:
         """Whether requests are answered. 200 also when degraded (an older step still answers) or failing (the
         last batch failed, the next may not)."""
         found = service.health()
-        return JSONResponse(found.model_dump(), 503 if found.status == "stopping" else 200)
+        response.status_code = 503 if found.status == "stopping" else 200
+        return found
 
-    @app.get("/metrics", responses=refusals(), response_class=PlainTextResponse)
+    @app.get("/metrics", dependencies=key, responses=refusals(401), response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         """Counters for Prometheus."""
-        return PlainTextResponse(
-            service.metrics_text(), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+        told = generate_latest(service.metrics.registry)
+        return PlainTextResponse(told, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
@@ -235,25 +210,3 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> FileResponse:
         return FileResponse(STATIC / "icon.svg")
-
-
-def _message(entity: Entity, with_score: bool) -> FoundEntity:
-    return FoundEntity(
-        type=entity.type,
-        text=entity.text,
-        start=entity.start or 0,
-        end=entity.end or 0,
-        first=entity.first,
-        last=entity.last,
-        score=entity.score if with_score else None,
-    )
-
-
-async def _tell_refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusalError)  # noqa: S101 - what the handler is registered for
-    return JSONResponse({"detail": error.detail}, error.status, error.headers)
-
-
-async def _tell_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101
-    return JSONResponse({"detail": str(error.detail)}, error.status_code, error.headers)

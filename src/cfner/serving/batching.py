@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from starlette.exceptions import HTTPException
+
 from cfner.network.prediction import Entity
 from cfner.serving.admission import Admission, size
-from cfner.serving.http_errors import RefusalError, busy, stopping, unusable
+from cfner.serving.http_errors import busy, refusal, stopping
 from cfner.serving.metrics import Metrics
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import ServedStep
@@ -60,7 +62,7 @@ class Batcher:
             return
         try:
             self.admission.refuse_if_late(length, self._unanswered())
-        except RefusalError:
+        except HTTPException:
             self.admission.ask(length)
             raise
 
@@ -139,20 +141,21 @@ class Batcher:
             found = await asyncio.get_running_loop().run_in_executor(self._worker, tag, texts)
         except Exception:  # whatever the model runs into, the server goes on
             self.admission.batch_ends(size(texts), failed=True)
-            self.metrics.failed_batches += 1
+            self.metrics.failed_batches.inc()
             self.failing = True
             if len(turns) > 1:  # one of them is to blame, the others are not
                 for turn in turns:
                     await self._compute([turn])
                 return
             log.exception("a batch of %d texts failed", len(texts))
-            _finish(turns[0].job, unusable())
+            told = "The model could not compute this; the server's log says why."
+            _finish(turns[0].job, refusal(503, told, retry=1))
             return
         self.admission.batch_ends(size(texts))
         self.failing = False
         self.metrics.batch_texts.observe(len(texts))
-        self.metrics.texts += len(texts)
-        self.metrics.entities += sum(map(len, found))
+        self.metrics.texts.inc(len(texts))
+        self.metrics.entities.inc(sum(map(len, found)))
         at = 0
         for job, taken in turns:
             job.found += found[at : at + len(taken)]

@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import math
 
-from cfner.errors import CfnerError
+from starlette.exceptions import HTTPException
 
 
-class RefusalError(CfnerError):
-    """``close``: the connection is given up, because the rest of the request is not going to be read."""
-
-    def __init__(self, status: int, detail: str, *, retry: bool = False, close: bool = False) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers: dict[str, str] = {}
-        if retry:
-            self.headers["Retry-After"] = "1"
-        if close:
-            self.headers["Connection"] = "close"
+def refusal(status: int, detail: str, *, retry: float | None = None, close: bool = False) -> HTTPException:
+    """``retry``: seconds after which it may be tried again. ``close``: the connection is given up, because
+    the rest of the request is not going to be read."""
+    headers = {}
+    if retry is not None:
+        headers["Retry-After"] = str(min(max(math.ceil(retry), 1), 30))
+    if close:
+        headers["Connection"] = "close"
+    return HTTPException(status, detail, headers)
 
 
-def busy(seconds: float = 1.0) -> RefusalError:
+def busy(seconds: float = 1.0) -> HTTPException:
     """``seconds``: how much sooner others must be answered before there is room."""
-    refusal = RefusalError(429, "Too many requests are waiting. Try again in a moment.", retry=True)
-    refusal.headers["Retry-After"] = str(min(max(math.ceil(seconds), 1), 30))
-    return refusal
+    return refusal(429, "Too many requests are waiting. Try again in a moment.", retry=seconds)
 
 
-def stopping() -> RefusalError:
-    return RefusalError(503, "The server is shutting down.", retry=True, close=True)
-
-
-def unusable() -> RefusalError:
-    return RefusalError(503, "The model could not compute this; the server's log says why.", retry=True)
-
-
-def unusable_step(number: int) -> RefusalError:
-    return RefusalError(503, f"Step {number} cannot be loaded; the server's log says why.", retry=True)
-
-
-def unknown_step(number: int, known: list[int]) -> RefusalError:
-    return RefusalError(
-        404, f"There is no step {number}. Steps here: {', '.join(map(str, known)) or 'none'}."
-    )
+def stopping() -> HTTPException:
+    return refusal(503, "The server is shutting down.", retry=1, close=True)

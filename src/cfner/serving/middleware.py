@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cfner.serving.http_errors import RefusalError
+from cfner.serving.http_errors import refusal
 from cfner.serving.metrics import Metrics
 from cfner.serving.settings import ServeSettings
 
@@ -52,26 +52,23 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        started = False
+        started, path = False, scope["path"]
 
         async def send_guarded(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-cache" if _is_page(scope["path"]) else "no-store")
-                self._count(scope, int(message["status"]))
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", "no-cache" if _is_page(path) else "no-store")
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                route = "/static" if path.startswith("/static/") else path if path in _ROUTES else "other"
+                self.metrics.requests.labels(method, route, message["status"]).inc()
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send_guarded)
-            return
+        app = self._refusal(Headers(scope=scope), path) or self.app
         try:
-            await self.app(scope, receive, send_guarded)
+            await app(scope, receive, send_guarded)
         except Exception:
             log.exception("a request failed")
             if started:
@@ -79,12 +76,10 @@ class Guard:
             answer = JSONResponse({"detail": "An error of the server; its log says more."}, 500)
             await answer(scope, receive, send_guarded)
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
-        headers = Headers(scope=scope)
+    def _refusal(self, headers: Headers, path: str) -> JSONResponse | None:
         if self._hosts is not None and _host(headers.get("host", "")) not in self._hosts:
             detail = "This server answers under its own address only. Set an API key to use other names."
             return JSONResponse({"detail": detail}, 421)
-        path = scope["path"]
         if self._key is None or path in OPEN_TO_ALL or path.startswith("/static/"):
             return None
         if hmac.compare_digest(_digest(_sent_key(headers)), self._key):
@@ -93,11 +88,6 @@ class Guard:
         return JSONResponse(
             {"detail": detail}, 401, {"WWW-Authenticate": 'Bearer realm="cfner"', "Connection": "close"}
         )
-
-    def _count(self, scope: Scope, status: int) -> None:
-        method, path = scope["method"], scope["path"]
-        route = "/static" if path.startswith("/static/") else path if path in _ROUTES else "other"
-        self.metrics.count(method if method in _METHODS else "other", route, status)
 
 
 def _is_page(path: str) -> bool:
@@ -128,30 +118,27 @@ class BodyReader:
         self.settings = settings
         self.held = 0  # bytes of all bodies being read
 
-    def refuse_if_too_large(self, request: Request) -> None:
-        """By what the request announces."""
-        if (declared_length(request) or 0) > self.settings.max_body:
-            raise _too_large(self.settings.max_body)
-
     async def read(self, request: Request) -> bytes:
-        limit = self.settings.max_body
         body = bytearray()
         try:
             async with asyncio.timeout(self.settings.body_seconds):
                 async for chunk in request.stream():
-                    if len(body) + len(chunk) > limit:
-                        raise _too_large(limit)
+                    self.refuse_if_too_large(len(body) + len(chunk))
                     if self.held + len(chunk) > self.settings.max_body_memory:
-                        raise RefusalError(503, "Too many large requests at once.", retry=True, close=True)
+                        raise refusal(503, "Too many large requests at once.", retry=1, close=True)
                     body += chunk
                     self.held += len(chunk)
         except TimeoutError:
-            raise RefusalError(408, "The request did not arrive in time.", close=True) from None
+            raise refusal(408, "The request did not arrive in time.", close=True) from None
         except ClientDisconnect:
-            raise RefusalError(400, "The request broke off.", close=True) from None
+            raise refusal(400, "The request broke off.", close=True) from None
         finally:
             self.held -= len(body)
         return bytes(body)
+
+    def refuse_if_too_large(self, length: int) -> None:
+        if length > self.settings.max_body:
+            raise refusal(413, f"The request is larger than {self.settings.max_body} bytes.", close=True)
 
 
 def declared_length(request: Request) -> int | None:
@@ -160,7 +147,3 @@ def declared_length(request: Request) -> int | None:
     if declared is None:
         return None
     return int(declared) if declared.isdecimal() and len(declared) <= 18 else 10**18
-
-
-def _too_large(limit: int) -> RefusalError:
-    return RefusalError(413, f"The request is larger than {limit} bytes.", close=True)

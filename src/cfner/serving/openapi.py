@@ -1,18 +1,22 @@
-"""The OpenAPI description: what FastAPI finds by itself, and the request body with this server's limits."""
+"""What the OpenAPI description says beyond what FastAPI finds by itself."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import FastAPI
-
-from cfner.serving.schemas import PredictRequest, Problem
-from cfner.serving.settings import ServeSettings
+from fastapi import Security
+from fastapi.security import APIKeyHeader, HTTPBearer
+from pydantic import BaseModel
 
 DESCRIPTION: Final = (
     "Named entities of texts. Every answer names the step of the model that it is from; all texts of one "
     "request are answered by the same step. A text gets the same answer whatever is computed along with it."
 )
+# only to describe the key: the middleware asks for it before anything is routed
+KEY: Final = [
+    Security(HTTPBearer(scheme_name="bearer", auto_error=False)),
+    Security(APIKeyHeader(name="X-API-Key", scheme_name="header", auto_error=False)),
+]
 _MEANING: Final = {
     401: "The API key is missing or wrong.",
     404: "There is no such step.",
@@ -24,34 +28,22 @@ _MEANING: Final = {
     429: "Too many requests are waiting.",
     503: "The model or step cannot be used now, or the server is shutting down.",
 }
+_PROBLEM: Final = {
+    "title": "Problem",
+    "type": "object",
+    "properties": {"detail": {"type": "string"}},
+    "required": ["detail"],
+}
 
 
-def refusals(*statuses: int, open_to_all: bool = False) -> dict[int | str, dict[str, Any]]:
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The statuses of a route other than 200, for its description."""
-    every = {*statuses, 421} if open_to_all else {*statuses, 401, 421}
     # spelt out, not as a model: FastAPI would describe it in the media type of the route's answers
-    told = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    return {status: {"description": _MEANING[status], "content": told} for status in sorted(every)}
+    told = {"application/json": {"schema": _PROBLEM}}
+    return {status: {"description": _MEANING[status], "content": told} for status in sorted({*statuses, 421})}
 
 
-def describe(app: FastAPI, settings: ServeSettings) -> None:
-    """Complete the description: bodies are read by hand (within limits), so FastAPI does not know them."""
-    schema = app.openapi()
-    body = PredictRequest.model_json_schema()
-    body["properties"]["text"]["maxLength"] = settings.max_text_length
-    body["properties"]["texts"]["maxItems"] = settings.max_texts
-    body["properties"]["texts"]["items"]["maxLength"] = settings.max_text_length
-    schema["components"]["schemas"] |= {"PredictRequest": body, "Problem": Problem.model_json_schema()}
-    schema["paths"]["/predict"]["post"]["requestBody"] = {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PredictRequest"}}},
-    }
-    if settings.api_key is not None:
-        schema["components"]["securitySchemes"] = {
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-        }
-        for path, methods in schema["paths"].items():
-            for method in methods.values():
-                method["security"] = [] if path == "/health" else [{"bearer": []}, {"header": []}]
-    app.openapi_schema = schema
+def json_body(model: type[BaseModel]) -> dict[str, Any]:
+    """Of a route that reads its body by hand, within limits, so that FastAPI does not know it."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}

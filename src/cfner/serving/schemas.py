@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 
 def _whole(value: Any) -> Any:
@@ -21,8 +21,8 @@ class PredictRequest(BaseModel):
         json_schema_extra={"oneOf": [{"required": ["text"]}, {"required": ["texts"]}]},
     )
 
-    text: str = Field(default="", description="One text.")
-    texts: list[str] = Field(default=[], description="Many texts.")
+    text: str = ""
+    texts: list[str] = []
     step: Annotated[int | None, BeforeValidator(_whole)] = Field(
         default=None, description="Which step of the model; the current one if left out.", ge=1, lt=2**31
     )
@@ -37,6 +37,19 @@ class PredictRequest(BaseModel):
     @property
     def all_texts(self) -> list[str]:
         return self.texts if "texts" in self.model_fields_set else [self.text]
+
+
+def limited_request(max_texts: int, max_text_length: int) -> type[PredictRequest]:
+    """The request with a server's limits, which its description then names."""
+    text = Annotated[str, Field(max_length=max_text_length)]
+
+    return create_model(
+        "PredictRequest",
+        __base__=PredictRequest,
+        __doc__=PredictRequest.__doc__,
+        text=(text, Field(default="", description="One text.")),
+        texts=(list[text], Field(default=[], description="Many texts.", max_length=max_texts)),
+    )
 
 
 class FoundEntity(BaseModel):
@@ -112,7 +125,3 @@ class Health(BaseModel):
     step: int
     waiting: int
     problem: str | None = None
-
-
-class Problem(BaseModel):
-    detail: str

@@ -1,8 +1,7 @@
-"""Run the application: uvicorn, with a protocol that does not wait for ever on slow clients."""
+"""Run the application with uvicorn, and stop it in peace."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import signal
@@ -12,16 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from cfner.errors import ConfigError
 from cfner.files.safe_text import visible
 from cfner.serving.app import create_app
+from cfner.serving.connections import Connections
 from cfner.serving.settings import ServeSettings
 
 
@@ -39,7 +36,9 @@ def serve(
     settings = settings or ServeSettings()
     with _listening(settings) as listening:
         config = _config(source, settings, access_log=access_log)
-        _Server(config, lambda: ready and ready(_address(listening, settings))).run(sockets=[listening])
+        server = _Server(config, lambda: ready and ready(_address(listening, settings)))
+        with _signals_are_done():
+            server.run(sockets=[listening])
 
 
 @contextmanager
@@ -65,9 +64,10 @@ def in_background(source: str | Path, settings: ServeSettings | None = None) -> 
 
 
 def _config(source: str | Path, settings: ServeSettings, *, access_log: bool) -> uvicorn.Config:
+    watched = Connections(create_app(source, settings), settings)
     return uvicorn.Config(
-        create_app(source, settings),
-        http=patient_only(settings),
+        watched,
+        http=watched.protocol(),
         ws="none",
         lifespan="on",
         log_level="info" if access_log else "warning",
@@ -86,17 +86,20 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Finish in peace on the first signal, at once on a second Ctrl+C.
-
-        Unlike uvicorn's, the signal is not raised again afterwards: an orderly stop is exit code 0.
-        """
-        self.force_exit = self.should_exit and sig == signal.SIGINT
-        self.should_exit = True
-
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._ready()
+
+
+@contextmanager
+def _signals_are_done() -> Iterator[None]:
+    """uvicorn stops in peace on a signal and then raises it again: an orderly stop is exit code 0."""
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager
@@ -128,83 +131,6 @@ def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
 def _address(listening: socket.socket, settings: ServeSettings) -> str:
     port = listening.getsockname()[1]
     return settings.url.removesuffix(f":{settings.port}/") + f":{port}/"
-
-
-def patient_only(settings: ServeSettings) -> type[H11Protocol]:
-    """A protocol class whose clients have ``header_seconds`` to send a request's head and ``stuck_seconds``
-    to read on, and of which at most ``max_connections`` are open: then the one idle longest is closed."""
-    idle: dict[H11Protocol, None] = {}  # connections that owe a request, the oldest first
-
-    class Patient(H11Protocol):
-        _deadline: asyncio.TimerHandle | None = None
-        _stuck: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._owes_request()
-            if len(self.connections) > settings.max_connections:
-                next(iter(idle)).transport.abort()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._look()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._look()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._has_request()
-            self._unstuck()
-            super().connection_lost(exc)
-
-        def send_400_response(self, msg: str) -> None:
-            if self.cycle is not None and not self.cycle.response_complete:
-                # the body is nonsense: what the application still says of this request goes nowhere
-                self.cycle.disconnected = True
-                self.cycle.message_event.set()
-                if self.scope["method"] == "HEAD":
-                    msg = ""  # whose answers have no body; h11 refuses to send one
-            if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-                super().send_400_response(msg)
-            else:  # an answer has begun, and cannot become another one
-                self.transport.close()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._unstuck()
-            self._stuck = self.loop.call_later(settings.stuck_seconds, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            self._unstuck()
-            super().resume_writing()
-
-        def _look(self) -> None:
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._has_request()
-            elif self.conn.trailing_data[0] or self.conn.their_state is h11.SEND_BODY:
-                self._owes_request()  # a head that has begun, or the rest of a body that was refused
-            elif self.cycle is not None:
-                self._has_request()  # idle between requests: uvicorn's own timeout closes it
-                idle[self] = None
-
-        def _owes_request(self) -> None:
-            idle.setdefault(self)
-            if self._deadline is None:
-                self._deadline = self.loop.call_later(settings.header_seconds, self.transport.abort)
-
-        def _has_request(self) -> None:
-            idle.pop(self, None)
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-        def _unstuck(self) -> None:
-            if self._stuck is not None:
-                self._stuck.cancel()
-                self._stuck = None
-
-    return Patient
 
 
 class VisibleFormatter(logging.Formatter):

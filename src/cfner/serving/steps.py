@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 
 from cfner.errors import CfnerError
-from cfner.serving.http_errors import busy, unknown_step, unusable_step
+from cfner.serving.http_errors import busy, refusal
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
 from cfner.serving.schemas import StepFacts
-from cfner.serving.step_list import numbers_and_hashes, read_steps
+from cfner.serving.step_list import read_steps
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import is_model_folder, open_model
 
@@ -43,54 +43,50 @@ class ServedStep:
 
 
 class Steps:
-    """Made by ``Steps.open``, which loads the current step or raises why it cannot be."""
+    """Loads the current step, or raises why it cannot be loaded."""
 
-    def __init__(
-        self, source: str, current: ServedStep, facts: list[StepFacts], kept: int, metrics: Metrics
-    ) -> None:
-        self.source = source
-        self.current = current
-        self.facts = facts
-        self.metrics = metrics
+    def __init__(self, source: str, kept: int, metrics: Metrics) -> None:
+        self.source, self.metrics = source, metrics
+        self.name = Path(source).name or source
         self.has_steps = is_model_folder(source)
+        self.current = _load(source, None)
+        self.facts = self._described()
         self.problem: str | None = None
         self._kept = kept
         self._others: OrderedDict[_Key, ServedStep] = OrderedDict()  # the latest used last
         self._loading: dict[_Key, asyncio.Task[ServedStep | None]] = {}  # asked for, and not in memory yet
         self._turn = asyncio.Lock()  # held by the one of them that is being loaded
         self._failed: dict[int, float] = {}  # step -> when it may be tried again
-        self._refused: tuple[int, str] | None = None
+        self._refused: _Key | None = None  # became current, and could not be loaded
         self._retry_after, self._retry_at = _FIRST_RETRY, 0.0
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="cfner-load")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cfner-look")
 
-    @classmethod
-    def open(cls, source: str, kept: int, metrics: Metrics) -> Steps:
-        current = _load(source, None)
-        return cls(source, current, _describe(source, current), kept, metrics)
+    def _described(self) -> list[StepFacts]:
+        if self.has_steps:
+            return read_steps(self.source)
+        types = list(self.current.pipeline.model.labels.types)
+        return [StepFacts(step=1, name=self.name, kind="checkpoint", hash="", types=types, learned=types)]
 
     async def get(self, number: int | None) -> ServedStep:
         """The step to answer with; loads it if it is not in memory."""
         current = self.current
         if number is None or number == current.number:
             return current
-        key = self._described(number)
-        if self._failed.get(number, 0.0) > time.monotonic():
-            raise unusable_step(number)
-        if key in self._others:
-            self._others.move_to_end(key)
-            return self._others[key]
-        # shielded: others may be waiting for the same step when this client goes away
-        step = await asyncio.shield(self._load_of(key))
+        keys = {facts.step: (facts.step, facts.hash) for facts in self.facts}
+        if number not in keys:
+            raise refusal(
+                404, f"There is no step {number}. Steps here: {', '.join(map(str, keys)) or 'none'}."
+            )
+        step = self._others.get(keys[number])
+        if step is not None:
+            self._others.move_to_end(keys[number])
+        elif self._failed.get(number, 0.0) <= time.monotonic():
+            # shielded: others may be waiting for the same step when this client goes away
+            step = await asyncio.shield(self._load_of(keys[number]))
         if step is None:
-            raise unusable_step(number)
+            raise refusal(503, f"Step {number} cannot be loaded; the server's log says why.", retry=1)
         return step
-
-    def _described(self, number: int) -> _Key:
-        for facts in self.facts:
-            if facts.step == number:
-                return number, facts.hash
-        raise unknown_step(number, [facts.step for facts in self.facts])
 
     def _load_of(self, key: _Key) -> asyncio.Task[ServedStep | None]:
         """The one load of this step. Those who ask may leave, so it is the loads that are counted."""
@@ -130,27 +126,23 @@ class Steps:
     async def look(self) -> None:
         """Compare the folder with what is served, and load what became current."""
         loop = asyncio.get_running_loop()
-        folder = ModelFolder(self.source)
-        stored = await loop.run_in_executor(self._reader, folder.step)
+        stored = await loop.run_in_executor(self._reader, ModelFolder(self.source).step)
         number, seen = int(stored.name), (int(stored.name), stored.hash)
-        there = await loop.run_in_executor(self._reader, numbers_and_hashes, folder)
-        described = [(facts.step, facts.hash) for facts in self.facts]
-        if there != described:
-            self.facts = await loop.run_in_executor(self._reader, read_steps, Path(self.source))
-            for replaced in set(described) - set(there):  # gone, or another step under the same number
-                self._others.pop(replaced, None)
-        if seen == (self.current.number, self.current.hash):
+        self.facts = await loop.run_in_executor(self._reader, read_steps, self.source, self.facts)
+        for replaced in set(self._others) - self._keys:  # gone, or another step under the same number
+            del self._others[replaced]
+        if seen == self.current.key:
             self.problem = self._refused = None
-            return
-        if seen == self._refused and time.monotonic() < self._retry_at:
             return
         if seen != self._refused:
             self._retry_after = _FIRST_RETRY
+        elif time.monotonic() < self._retry_at:
+            return
         try:
             fresh = await self._in_thread(number)
         except Exception as error:  # the old step goes on being served
             _log_failure(f"step {number} became current but cannot be loaded", error)
-            self.metrics.reloads["failed"] += 1
+            self.metrics.failed_reloads.inc()
             self._trouble(f"Step {number} is current in the folder but cannot be loaded.")
             self._refused, self._retry_at = seen, time.monotonic() + self._retry_after
             self._retry_after = min(2 * self._retry_after, _LAST_RETRY)
@@ -164,7 +156,7 @@ class Steps:
         self._others.pop(fresh.key, None)
         if self._kept:  # the one that people compare with
             self._keep(old.key, old)
-        self.metrics.reloads["ok"] += 1
+        self.metrics.reloads.inc()
         log.info("now serving step %d", fresh.number)
 
     def _trouble(self, what: str) -> None:
@@ -175,9 +167,12 @@ class Steps:
         """How many steps may be kept beside the current one, and as many may be on their way."""
         return max(self._kept, 1)
 
+    @property
+    def _keys(self) -> set[_Key]:
+        return {(facts.step, facts.hash) for facts in self.facts}
+
     def _keep(self, key: _Key, step: ServedStep) -> None:
-        gone = key not in {(facts.step, facts.hash) for facts in self.facts}
-        if gone or step.number == self.current.number:  # since its load began
+        if key not in self._keys or step.number == self.current.number:  # since its load began
             return
         self._others[key] = step
         self._others.move_to_end(key)
@@ -212,11 +207,3 @@ def _load(source: str, number: int | None) -> ServedStep:
     pipeline = Pipeline(model)
     pipeline.tag([_PROBE])
     return ServedStep(chosen, seal, pipeline)
-
-
-def _describe(source: str, current: ServedStep) -> list[StepFacts]:
-    if is_model_folder(source):
-        return read_steps(Path(source))
-    types = list(current.pipeline.types)
-    name = Path(source).name or source
-    return [StepFacts(step=1, name=name, kind="checkpoint", hash="", types=types, learned=types)]
