@@ -46,8 +46,8 @@ def value(loss: torch.Tensor) -> float:
 # -- the oracle ------------------------------------------------------------------------------------------
 
 
-def test_the_oracle_knows_every_method() -> None:
-    assert set(oracle.OBJECTIVES) == set(method_names())
+def test_the_oracle_knows_the_papers_family() -> None:
+    assert set(oracle.OBJECTIVES) <= set(method_names())  # later methods have oracles of their own
 
 
 @pytest.mark.parametrize("name", sorted(oracle.OBJECTIVES))

@@ -9,7 +9,7 @@ import pytest
 
 import cfner.methods  # noqa: F401 - registers them
 from cfner.methods.registry import method_class, method_names
-from cfner.pages.method_pages import _PARTS, method_pages, write_pages
+from cfner.pages.method_pages import method_pages, write_pages
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMES = [name for name in method_names() if method_class(name).__module__.startswith("cfner.")]
@@ -28,13 +28,10 @@ def test_a_page_names_every_loss_parameter_and_part(name: str) -> None:
         assert f"`{parameter}`" in text
         assert (field.description or "?") in text
     for part in kind.parts:
-        assert f"`{part}`" in text and part in _PARTS
+        assert f"`{part}`" in text and kind.parts[part] in text
 
 
-def test_the_index_links_every_page_and_every_link_leads_somewhere() -> None:
-    pages = method_pages()
-    for name in NAMES:
-        assert f"({name}.md)" in pages["README.md"]
+def test_every_link_leads_somewhere() -> None:
     for page in (DOCS / "methods" / "README.md", DOCS / "concepts.md"):
         for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), target

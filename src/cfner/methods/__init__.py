@@ -17,6 +17,7 @@ from cfner.methods.registry import (
     method_names,
     register,
     summary,
+    wrapper_class,
     wrapper_names,
 )
 from cfner.network.network import Network
@@ -78,6 +79,7 @@ __all__ = [
     "register",
     "summary",
     "with_causal_effect",
+    "wrapper_class",
     "wrapper_names",
 ]
 

@@ -33,7 +33,12 @@ class CausalParameters(MethodParameters):
 class CausalMethod(Method):
     """A method into whose terms CF is plugged; ``--without`` leaves out one of its four parts."""
 
-    parts: ClassVar[tuple[str, ...]] = ("effect_e", "effect_o", "curriculum", "adaptive_weight")
+    parts: ClassVar[Mapping[str, str]] = {
+        "effect_e": "Effect_E; new entities then get plain cross-entropy",
+        "effect_o": "Effect_O; all tokens labelled O then get plain distillation",
+        "curriculum": "the falling threshold; defined-other tokens are then all selected from the start",
+        "adaptive_weight": "the factor sqrt(C_O / C_N); the weight is then `lambda_base` alone",
+    }
     Parameters = CausalParameters
     published: ClassVar[Mapping[str, Any]] = {"lambda_base": 2.0}
 

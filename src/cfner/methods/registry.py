@@ -37,7 +37,7 @@ class Method:
     title: ClassVar[str]
     paper: ClassVar[str]
     good_for: ClassVar[str]
-    parts: ClassVar[tuple[str, ...]] = ()  # what `--without` can take away
+    parts: ClassVar[Mapping[str, str]] = {}  # what `--without` can take away, and what then happens
     freezes_old_rows: ClassVar[bool] = True
     from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
     # The first step has no teacher. A plain one is cross-entropy without any hook, the same for all methods,
@@ -163,6 +163,10 @@ def method_names() -> list[str]:
 def wrapper_names() -> list[str]:
     """What can be added to any method: NAME+WRAPPER."""
     return list(_WRAPPERS)
+
+
+def wrapper_class(name: str) -> type[Wrapper]:
+    return _WRAPPERS[name]
 
 
 def method_class(name: str) -> type[Method]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import ConfigError
-from cfner.methods import Method, create, method_class, method_names, summary
+from cfner.methods import Method, Wrapper, create, method_class, method_names, wrapper_class, wrapper_names
 from cfner.methods.context import ExampleContext
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.library import ClassifyAll
@@ -21,12 +20,6 @@ from cfner.objective.terms import Objective, Term
 # The step that weights are worked out for: four old types, one new one, ten epochs.
 _EXAMPLE, _MORE_OLD = ExampleContext(4, 1), ExampleContext(16, 1)
 _ROLES = {"learn_new": "learn the new", "keep_old": "keep the old"}
-_PARTS = {
-    "effect_e": "Effect_E; new entities then get plain cross-entropy",
-    "effect_o": "Effect_O; all tokens labelled O then get plain distillation",
-    "curriculum": "the falling threshold; defined-other tokens are then all selected from the start",
-    "adaptive_weight": "the factor sqrt(C_O / C_N); the weight is then `lambda_base` alone",
-}
 _SYMBOLS = (
     "E tokens carry a label of the step's types, O tokens the label O. $y_i$ is a token's label, $p_i$ the "
     "student's distribution over all labels, $s$ the same at the student's temperature, $q$ the teacher's "
@@ -37,39 +30,27 @@ _NOTE = (
 )
 
 
+_INDEX = f"""{_NOTE}
+# Methods
+
+One page for each method in this folder: what a step after the first minimises, its parameters, its paper. The
+first step is plain cross-entropy for all of them. `cfner methods` lists them with a line each, and
+`cfner methods NAME` shows one in the terminal. The idea behind the causal effects is in
+[concepts](../concepts.md).
+"""
+
+
 def method_pages() -> dict[str, str]:
     """File name -> text of every page, the index included. Methods registered from elsewhere have none."""
-    names = [name for name in method_names() if method_class(name).__module__.startswith("cfner.")]
-    pages = {f"{name}.md": method_page(method_class(name)) for name in names}
-    return {"README.md": _index(names), **pages}
-
-
-def _index(names: Sequence[str]) -> str:
-    """All methods in one table."""
-    rows = []
-    for name in names:
-        kind = method_class(name)
-        rows.append(f"| [`{name}`]({name}.md) | {_cell(summary(kind))} | {_cell(kind.good_for)} |")
-    return "\n".join(
-        [
-            _NOTE,
-            "# Methods",
-            "",
-            "What a step after the first minimises. The first step is plain cross-entropy for all of them. "
-            "The idea behind the causal effects is in [concepts](../concepts.md). "
-            "`cfner methods NAME` shows the same in the terminal.",
-            "",
-            "| method | what it does | good for |",
-            "|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    kinds = [method_class(name) for name in method_names()] + [wrapper_class(n) for n in wrapper_names()]
+    ours = [kind for kind in kinds if kind.__module__.startswith("cfner.")]
+    return {"README.md": _INDEX, **{f"{kind.name}.md": method_page(kind) for kind in ours}}
 
 
 def method_page(kind: type[Method]) -> str:
     """One method: its losses, parameters, parts and origin."""
-    method = create(kind.name)
+    wrapper = issubclass(kind, Wrapper)
+    name = f"extendner+{kind.name}" if wrapper else kind.name
     return "\n".join(
         [
             _NOTE,
@@ -82,12 +63,12 @@ def method_page(kind: type[Method]) -> str:
             f"**From.** {'no paper, a bound to compare with' if kind.paper == '-' else kind.paper}.",
             "",
             "```",
-            f"cfner train DATA --out RUN --method {kind.name}",
+            f"cfner train DATA --out RUN --method {name}",
             "```",
             "",
             "## Losses",
             "",
-            *_losses(method),
+            *(_added(kind) if wrapper else _losses(create(kind.name))),
             "",
             "## Parameters",
             "",
@@ -99,6 +80,15 @@ def method_page(kind: type[Method]) -> str:
             "",
         ]
     )
+
+
+def _added(wrapper: type[Method]) -> list[str]:
+    added = [hook for hook in ("begin", "teachers", "targets", "finish") if hook in vars(wrapper)]
+    return [
+        f"Those of the method that it is added to: `NAME+{wrapper.name}` for any method NAME.",
+        "",
+        *(_first_paragraph(getattr(wrapper, hook)) for hook in added),
+    ]
 
 
 def _prose(kind: type[Method]) -> str:
@@ -234,7 +224,7 @@ def _parts(kind: type[Method]) -> list[str]:
         "",
         "| part | what is left out |",
         "|---|---|",
-        *(f"| `{part}` | {_PARTS.get(part, part)} |" for part in kind.parts),
+        *(f"| `{part}` | {_cell(what)} |" for part, what in kind.parts.items()),
     ]
 
 
