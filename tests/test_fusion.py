@@ -1,0 +1,74 @@
+"""Weight fusion: a wrapper around any method."""
+
+from __future__ import annotations
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from cfner.corpus.corpus import Corpus
+from cfner.errors import ConfigError
+from cfner.methods import create, method_class
+from cfner.methods.fusion import refit
+from cfner.network.head import CosineHead
+from cfner.stream.stream import TaskStream
+from check_method import Subject, check_method
+
+
+@pytest.mark.parametrize("name", ["extendner+fusion", "cfner+fusion"])
+def test_method(name: str, tiny_encoder: Path, tiny_corpus: Corpus) -> None:
+    check_method(name, tiny_encoder, tiny_corpus)
+
+
+def test_it_has_the_parameters_of_both_and_the_parts_of_the_method() -> None:
+    method = create("cfner+fusion", {"k": 1, "fusion_w": 0.3}, ["effect_o"])
+    assert (method.parameters.k, method.parameters.fusion_w) == (1, 0.3)
+    assert method.variant == "cfner+fusion without effect_o"
+    assert list(method_class("cfner+fusion").parts) == list(method_class("cfner").parts)
+
+
+def test_what_cannot_be_fused_is_refused() -> None:
+    with pytest.raises(ConfigError, match="from scratch"):
+        create("joint+fusion")
+    with pytest.raises(ConfigError, match="no method 'cfnr'"):
+        create("cfnr+fusion")
+
+
+@pytest.mark.parametrize("w", [None, 0.25, 1.0])
+def test_the_encoder_is_the_weighted_mean_of_old_and_new(
+    w: float | None, tiny_encoder: Path, tiny_corpus: Corpus
+) -> None:
+    stream = TaskStream.split(tiny_corpus, first=2, per_step=1, min_mentions=1)
+    weights = {}
+    for name, parameters in (("extendner", {}), ("extendner+fusion", {"fusion_w": w, "refit": 0})):
+        subject = Subject(name, tiny_encoder, stream, parameters=parameters)
+        tagger = subject.tagger(epochs=2)
+        tagger.learn(subject.step(0))
+        old = copy.deepcopy(tagger.model.network.body.state_dict())
+        tagger.learn(subject.step(1))
+        weights[name] = tagger.model.network.body.state_dict()
+    share = math.sqrt(1 / 3) if w is None else w
+    for key, value in weights["extendner+fusion"].items():
+        expected = (1 - share) * old[key] + share * weights["extendner"][key]
+        torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_refitting_moves_the_given_rows_alone_and_fits_better() -> None:
+    torch.manual_seed(0)
+    features, targets = torch.randn(200, 8), torch.randint(0, 4, (200,))
+
+    class Bare:
+        head = CosineHead(8, 4)
+
+    before = {key: value.clone() for key, value in Bare.head.state_dict().items()}
+    loss = torch.nn.functional.cross_entropy(Bare.head(features), targets)
+    refit(Bare, features, targets, (2, 3), 20)  # type: ignore[arg-type]
+    after = Bare.head.state_dict()
+    assert torch.equal(after["weight"][:2], before["weight"][:2])
+    assert torch.equal(after["sigma"], before["sigma"])
+    assert not torch.equal(after["weight"][2:], before["weight"][2:])
+    assert torch.nn.functional.cross_entropy(Bare.head(features), targets) < loss
+    assert Bare.head.sigma.requires_grad
