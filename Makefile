@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test bench torture audit clean
+.PHONY: install demo test coverage bench torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -36,6 +36,10 @@ test: $(VENV)/.dev-installed
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 
+# how much of the program the tests run. Not part of `make test`: in Python 3.11 counting takes half as long again
+coverage: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
+
 # long measurements and long trials; not part of `make test`. Flags of the first: make bench BENCH="--json --check"
 bench: $(VENV)/.dev-installed
 	$(BIN)/python benchmarks/speed.py $(BENCH)
@@ -54,4 +58,4 @@ audit: $(VENV)/.dev-installed
 	$(BIN)/python .ci/audit.py
 
 clean:
-	rm -rf $(VENV) runs build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .coverage* $(VENV) runs build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
