@@ -26,7 +26,7 @@ class Made:
     sampling: str = "greedy"
     labels: str = "own"
     sentences: int = 120
-    shared: tuple[tuple[str, Any], ...] | None = None  # None: as earlier versions wrote it
+    shared: tuple[tuple[str, Any], ...] = ()
 
     @property
     def steps(self) -> list[tuple[str, ...]]:
@@ -61,7 +61,7 @@ def write_runs(
                     "sampling": setting.sampling,
                     "labels": setting.labels,
                     "seed": seed,
-                    **({} if setting.shared is None else {"shared": dict(setting.shared)}),
+                    "shared": dict(setting.shared),
                 }
                 state, error = (left_out or {}).get((method, seed), ("finished", None))
                 cells.append({**cell, "state": state, "error": error})

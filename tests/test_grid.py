@@ -409,7 +409,7 @@ def test_one_run_under_two_names_is_refused(source: Source, config: TrainingConf
         planned(source, common, "cfner, cfner with lambda_base=2")
 
 
-def test_rows_that_do_not_say_what_they_share_do_so_when_asked_for_again(
+def test_a_grid_that_does_not_say_what_its_runs_share_is_refused(
     source: Source, config: TrainingConfig, tmp_path: Path
 ) -> None:
     folder, cells = GridFolder(tmp_path), planned(source, config, "cfner, finetune")
@@ -418,8 +418,10 @@ def test_rows_that_do_not_say_what_they_share_do_so_when_asked_for_again(
     for row in grid["cells"]:
         del row["shared"]
     write_json_atomic(tmp_path / "grid.json", grid)
-    assert len(finished(folder, cells[:1])) == 2
-    assert finished(folder, cells) == [("", ["cfner", "finetune"])]
+    with pytest.raises(ModelError, match="written by an earlier version"):
+        folder.add(cells, None)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_runs(tmp_path)
 
 
 def test_cells_survive_a_journey_through_json(source: Source, config: TrainingConfig) -> None:

@@ -111,11 +111,11 @@ def test_every_figure_is_a_percentage_and_names_its_source() -> None:
 @pytest.mark.parametrize("name", ["CoNLL2003", "I2B2", "OntoNotes5"])
 def test_statistics_agree_with_themselves(name: str) -> None:
     corpus = statistics(name)
-    assert len(corpus.types) == corpus.n_types == len(corpus.labels)
+    assert len(corpus.types) == {"CoNLL2003": 4, "I2B2": 16, "OntoNotes5": 18}[name] == len(corpus.labels)
     assert list(corpus.types) == sorted(corpus.types)  # learned in alphabetical order
     assert list(corpus.labels) == sorted(corpus.labels)
     for counted in ("sentences", "mentions"):
-        total = sum(getattr(split, counted) for split in corpus.splits.values())
+        total = sum(split[counted] for split in corpus.splits.values())
         if corpus.splits:
             assert round(total, -3) == getattr(corpus, counted)
             assert corpus.splits_source

@@ -171,14 +171,14 @@ class GridFolder:
             _write_job(self._cell(one.key), spec)
             title = f"{one.cell.method}, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
             jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
-        known = self._read(GRID)["cells"] if (self.path / GRID).is_file() else []
+        known = self._grid()["cells"] if (self.path / GRID).is_file() else []
         rows = _rows(known, [one.to_json() for one in planned])
         write_json_atomic(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         return [*firsts.values(), *jobs]
 
     def write_results(self) -> list[dict[str, Any]]:
         """grid.json with the state of every cell; results.json and results.csv of the finished ones."""
-        grid = self._read(GRID)
+        grid = self._grid()
         runs = []
         for row in grid["cells"]:
             folder = self._cell(row["key"])
@@ -186,7 +186,7 @@ class GridFolder:
             if row["state"] == "finished":
                 # what it is called may have changed since (a renamed folder of data, a parameter now given
                 # to all methods), what was computed has not
-                names = {name: row[name] for name in ("data", "method", "shared") if name in row}
+                names = {name: row[name] for name in ("data", "method", "shared")}
                 result = self._read(f"cells/{row['key']}/{RESULT}") | names
                 runs.append(result if row["labels"] == "own" else _without_confusions(result))
             elif row["state"] == "failed":
@@ -203,6 +203,16 @@ class GridFolder:
 
     def _cell(self, key: str) -> Path:
         return self.path / "cells" / key
+
+    def _grid(self) -> dict[str, Any]:
+        grid: dict[str, Any] = self._read(GRID)
+        if any("shared" not in row for row in grid["cells"]):
+            raise ModelError(
+                "The grid was written by an earlier version, which did not record the settings of its runs.",
+                where=str(self.path / GRID),
+                remedy="Choose another folder with --out.",
+            )
+        return grid
 
     def _read(self, file: str) -> Any:
         path = self.path / file
@@ -225,17 +235,8 @@ class GridFolder:
 
 
 def _rows(known: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Old rows with new ones in their places. A run has a row in every comparison that it is a part of.
-
-    Rows of earlier versions do not say what they share; asked for again, they do.
-    """
-    keys = {row["key"] for row in asked}
-    old = {(row["key"], _comparison(row)): row for row in known if "shared" in row or row["key"] not in keys}
-    return list((old | {(row["key"], _comparison(row)): row for row in asked}).values())
-
-
-def _comparison(row: dict[str, Any]) -> str | None:
-    return settings_hash(row["shared"]) if "shared" in row else None
+    """Old rows with new ones in their places. A run has a row in every comparison that it is a part of."""
+    return list({(row["key"], settings_hash(row["shared"])): row for row in (*known, *asked)}.values())
 
 
 def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:

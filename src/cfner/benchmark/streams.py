@@ -63,7 +63,7 @@ class Division:
     """How a corpus becomes a stream. ``labels``: which labels a step's training data carries.
 
     "own": the step's own types, as in continual learning. "none" and "current" are the two curves of the
-    paper's first figure, where old slices are kept; see other_class.py.
+    paper's first figure, where old slices are kept; see accumulated_stream.py.
     """
 
     first: int

@@ -200,7 +200,7 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
         "report": corpus.report.to_json(),
         "types": corpus.types,
         "splits": splits,
-        "overlaps": corpus.overlaps().to_json(),
+        "overlaps": corpus.overlaps(),
     }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,6 @@ from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS, Split, read_file, read_splits
 from cfner.corpus.tags import Scheme
 from cfner.errors import CorpusError
-
-
-@dataclass(frozen=True)
-class Overlaps:
-    """Sentences (by their words alone) that occur more than once: inside a split, and in two of them."""
-
-    train_repeated: int
-    dev_repeated: int
-    test_repeated: int
-    dev_in_train: int
-    test_in_train: int
-    test_in_dev: int
-
-    def to_json(self) -> dict[str, int]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -119,25 +105,16 @@ class Corpus:
         """Mentions per type."""
         return mention_counts(self.split_named(split))
 
-    def overlaps(self) -> Overlaps:
-        """How many sentences are repeated, and how many of a later split occur in an earlier one."""
+    def overlaps(self) -> dict[str, int]:
+        """How many sentences (by their words alone) a split repeats, and shares with an earlier split."""
         keys = {split: [sentence.key for sentence in self.split_named(split)] for split in SPLITS}
         sets = {split: set(found) for split, found in keys.items()}
-
-        def repeated(split: Split) -> int:
-            return len(keys[split]) - len(sets[split])
-
-        def shared(split: Split, earlier: Split) -> int:
-            return sum(key in sets[earlier] for key in keys[split])
-
-        return Overlaps(
-            train_repeated=repeated("train"),
-            dev_repeated=repeated("dev"),
-            test_repeated=repeated("test"),
-            dev_in_train=shared("dev", "train"),
-            test_in_train=shared("test", "train"),
-            test_in_dev=shared("test", "dev"),
-        )
+        repeated = {f"{split}_repeated": len(keys[split]) - len(sets[split]) for split in SPLITS}
+        shared = {
+            f"{later}_in_{earlier}": sum(key in sets[earlier] for key in keys[later])
+            for earlier, later in combinations(SPLITS, 2)
+        }
+        return repeated | shared
 
 
 def read_sentences(

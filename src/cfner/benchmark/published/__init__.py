@@ -50,29 +50,20 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Split:
-    sentences: int
-    mentions: int
-
-
-@dataclass(frozen=True)
 class CorpusStatistics:
     """What the paper says of a corpus: counts over all splits together, rounded to thousands.
 
     ``types`` are named as in the paper and stand in the order in which they are learned; ``labels`` are what
-    the corpus's files call them. ``splits`` (exact counts) come from ``splits_source``, since the paper gives
-    none; empty where no public count is known.
+    the corpus's files call them. ``splits``: exact counts of others, since the paper gives none.
     """
 
     name: str
     types: tuple[str, ...]
-    n_types: int
     sentences: int
     mentions: int
     rounded_to: int
-    source: str
     in_files: Mapping[str, str] = field(default_factory=dict)
-    splits: Mapping[str, Split] = field(default_factory=dict)
+    splits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     splits_source: str | None = None
 
     @property
@@ -113,7 +104,10 @@ def load() -> Published:
             source = sources[row.get("source", table.get("source"))]
             told = {key: value for key, value in row.items() if key != "source"}
             figures.append(Figure(table=table["table"], where=table["where"], source=source, **told))
-    return Published(tuple(figures), _corpora(sources))
+    corpora = [
+        CorpusStatistics(**row | {"types": tuple(row["types"])}) for row in _read("statistics")["corpora"]
+    ]
+    return Published(tuple(figures), {corpus.name: corpus for corpus in corpora})
 
 
 def statistics(name: str) -> CorpusStatistics:
@@ -123,20 +117,6 @@ def statistics(name: str) -> CorpusStatistics:
         if same_corpus(known, name):
             return corpus
     raise ConfigError(f"The paper has no corpus '{name}'.", remedy=nearest(name, corpora))
-
-
-def _corpora(sources: Mapping[str, str]) -> dict[str, CorpusStatistics]:
-    table = _read("statistics")
-    paper = f"{sources[table['source']]}, {table['where']}"
-    corpora = {}
-    for row in table["corpora"]:
-        facts = dict(row)
-        facts["types"] = tuple(row["types"])
-        facts["splits"] = {name: Split(**counts) for name, counts in row.get("splits", {}).items()}
-        if "splits_source" in row:
-            facts["splits_source"] = sources[row["splits_source"]]
-        corpora[row["name"]] = CorpusStatistics(source=paper, **facts)
-    return corpora
 
 
 def _read(name: str) -> Any:

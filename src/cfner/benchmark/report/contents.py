@@ -88,8 +88,7 @@ def _of(count: int, thing: str) -> str:
 
 _TWICE = (
     "Several runs of the same seed: {}. They differ in what is not recorded here, the code of a method of "
-    "your own or the settings of a grid of an earlier version, so their means are not means over seeds. "
-    "Start an earlier grid again, and run changed code into another folder."
+    "your own, so their means are not means over seeds. Run changed code into another folder."
 )
 
 

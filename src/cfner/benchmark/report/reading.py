@@ -20,14 +20,14 @@ Ints = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Setting:
-    """What runs must share to be compared. ``shared``: all else, by name; () where it was not recorded."""
+    """What runs must share to be compared. ``shared``: all else, by name."""
 
     data: str
     first: int
     per_step: int
     sampling: str
     labels: str
-    shared: tuple[tuple[str, str], ...] = ()
+    shared: tuple[tuple[str, str], ...]
     apart: str = field(default="", compare=False)  # what tells it from others of the same data and steps
 
     @property
@@ -203,9 +203,7 @@ def _apart(setting: Setting, several: list[Setting]) -> str:
     """', epochs 1' beside others with 6 epochs; nothing where all share the same."""
     if len({one.shared for one in several}) == 1:
         return ""
-    if not setting.shared:
-        return ", other settings not recorded"
-    recorded = [dict(shared) for shared in {one.shared for one in several} if shared]
+    recorded = [dict(shared) for shared in {one.shared for one in several}]
     names = [name for name in sorted({name for one in recorded for name in one}) if _varies(name, recorded)]
     plain = [name for name in names if name != "text"]  # a hash tells a reader little
     if len({tuple(one.get(name) for name in plain) for one in recorded}) == len(recorded):
@@ -223,7 +221,7 @@ def _cell(row: Mapping[str, Any]) -> GridCell:
 
 
 def _setting(row: Mapping[str, Any]) -> Setting:
-    shared = tuple((name, _text(value)) for name, value in sorted(row.get("shared", {}).items()))
+    shared = tuple((name, _text(value)) for name, value in sorted(row["shared"].items()))
     return Setting(row["data"], row["first"], row["per_step"], row["sampling"], row["labels"], shared)
 
 
