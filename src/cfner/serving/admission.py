@@ -50,21 +50,19 @@ class Cost:
         cls, tag: Callable[[Sequence[str]], object], clock: Callable[[], float] = time.perf_counter
     ) -> Cost:
         """Of a model on this machine. The first calls of a model are slow, so the fastest of three counts."""
+
+        def seconds(texts: Sequence[str]) -> float:
+            started = clock()
+            tag(texts)
+            return clock() - started
+
         one, many = [_PROBE], [_PROBE] * 16
-        short, long = (min(_seconds(tag, texts, clock) for _ in range(3)) for texts in (one, many))
+        short, long = (min(seconds(texts) for _ in range(3)) for texts in (one, many))
         each = max((long - short) / (size(many) - size(one)), 1e-9)
         return cls(max(short - each * size(one), 0.0), each)
 
     def __call__(self, characters: float, batches: int = 1) -> float:
         return batches * self.fixed + characters * self.each
-
-
-def _seconds(
-    tag: Callable[[Sequence[str]], object], texts: Sequence[str], clock: Callable[[], float]
-) -> float:
-    started = clock()
-    tag(texts)
-    return clock() - started
 
 
 class Admission:
@@ -148,14 +146,11 @@ class Admission:
 
     def _alone(self, characters: int) -> float:
         """Seconds that a request takes on a server that does nothing else."""
-        pace = self._calm_pace if self.overloaded else self._pace
-        return pace * self._cost(characters, self._batches(characters))
+        return self._time(characters) * (self._calm_pace / self._pace if self.overloaded else 1)
 
     def _time(self, characters: int) -> float:
-        return self._pace * self._cost(characters, self._batches(characters))
-
-    def _batches(self, characters: int) -> int:
-        return math.ceil(characters / self.batch_size) or 1
+        batches = math.ceil(characters / self.batch_size) or 1
+        return self._pace * self._cost(characters, batches)
 
     def _rest_of_batch(self) -> float:
         if self._batch_started is None:

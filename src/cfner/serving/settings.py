@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, fields
-from math import isfinite
+from math import inf
 from typing import Final
 
 from cfner.errors import ConfigError
@@ -42,10 +42,10 @@ class ServeSettings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            lowest = 0 if field.name in {"port", "steps_kept"} else None
-            if isinstance(value, int | float) and not (
-                (value >= 0 if lowest == 0 else value > 0) and isfinite(value)
-            ):
+            if not isinstance(value, int | float):
+                continue
+            may_be_0 = field.name in {"port", "steps_kept"}
+            if not (0 < value < inf or (may_be_0 and value == 0)):
                 raise ConfigError(
                     f"{field.name} is {value}, which makes no sense.", remedy="Give a positive number."
                 )
