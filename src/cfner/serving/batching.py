@@ -6,13 +6,13 @@ The event loop owns the queue, so it needs no lock; it only hands a batch to the
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 
@@ -36,10 +36,12 @@ class _Job:
     due: float
     found: list[Found] = field(default_factory=list)
 
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():  # its client may have gone away
+            self.answer.set_exception(error)
 
-class _Turn(NamedTuple):
-    job: _Job
-    texts: Sequence[str]
+
+_Turn = tuple[_Job, Sequence[str]]  # a request, and those of its texts that are computed now
 
 
 class Batcher:
@@ -124,7 +126,7 @@ class Batcher:
                 texts_left, characters_left = texts_left - 1, characters_left - size([text])
             if taken:
                 job.left -= size(taken)
-                turns.append(_Turn(job, taken))
+                turns.append((job, taken))
             if texts_left < 1 or characters_left < 1:
                 break
         return turns
@@ -134,8 +136,8 @@ class Batcher:
         return [job for job in self._jobs if not job.answer.done()]
 
     async def _compute(self, turns: list[_Turn]) -> None:
-        texts = [text for turn in turns for text in turn.texts]
-        tag = turns[0].job.step.pipeline.tag
+        texts = [text for _, taken in turns for text in taken]
+        tag = turns[0][0].step.pipeline.tag
         self.admission.batch_begins(size(texts))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._worker, tag, texts)
@@ -149,19 +151,18 @@ class Batcher:
                 return
             log.exception("a batch of %d texts failed", len(texts))
             told = "The model could not compute this; the server's log says why."
-            _finish(turns[0].job, refusal(503, told, retry=1))
+            turns[0][0].fail(refusal(503, told, retry=1))
             return
         self.admission.batch_ends(size(texts))
         self.failing = False
         self.metrics.batch_texts.observe(len(texts))
         self.metrics.texts.inc(len(texts))
         self.metrics.entities.inc(sum(map(len, found)))
-        at = 0
+        rest = iter(found)
         for job, taken in turns:
-            job.found += found[at : at + len(taken)]
-            at += len(taken)
-            if len(job.found) == len(job.texts):
-                _finish(job, job.found)
+            job.found += itertools.islice(rest, len(taken))
+            if len(job.found) == len(job.texts) and not job.answer.done():
+                job.answer.set_result(job.found)
         # a long request goes behind those that came meanwhile, so that it holds nobody up
         self._jobs.rotate(-1)
 
@@ -169,14 +170,5 @@ class Batcher:
         """Refuse what comes now, fail what is left; the batch being computed is waited for."""
         self.closing = True
         for job in self._jobs:
-            _finish(job, stopping())
+            job.fail(stopping())
         await asyncio.get_running_loop().run_in_executor(None, self._worker.shutdown)
-
-
-def _finish(job: _Job, result: list[Found] | Exception) -> None:
-    if job.answer.done():  # its client went away
-        return
-    if isinstance(result, Exception):
-        job.answer.set_exception(result)
-    else:
-        job.answer.set_result(result)

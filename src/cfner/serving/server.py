@@ -140,6 +140,7 @@ class VisibleFormatter(logging.Formatter):
         return "\n".join(map(visible, super().format(record).split("\n")))
 
 
+_STDERR = {"handlers": ["stderr"], "level": "INFO", "propagate": False}
 _LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -147,10 +148,6 @@ _LOGGING: dict[str, Any] = {
         "plain": {"()": VisibleFormatter, "fmt": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "loggers": {
-        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "uvicorn.access": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "cfner.serving": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-    },
+    "loggers": dict.fromkeys(("uvicorn", "uvicorn.access", "cfner.serving"), _STDERR),
 }
 logging.getLogger("cfner.serving").addHandler(logging.NullHandler())
