@@ -21,12 +21,13 @@ ANY_FLAG = GLOBAL.union(*COMMANDS.values())
 PROSE = {"with", "without", "reads", "has", "that", "can"}
 # of programs that this one or its documents call: pip, accelerate, Ray, the worker, the speed bench
 FOREIGN = {
-    *("--force-reinstall", "--require-hashes", "--no-deps", "--no-build-isolation"),
+    *("--force-reinstall", "--upgrade", "--require-hashes", "--no-deps", "--no-build-isolation"),
     *("--multi_gpu", "--num_processes", "--num_machines"),
     *("--head", "--until-stdin-ends", "--check", "--only"),
 }
 
-CALL = re.compile(r"\bcfner (?P<rest>[a-z-][^`'\"\n|;(]*)")
+# not "the version of cfner that trained it"
+CALL = re.compile(r"(?:^|[`'\"(|:$&,]|\w: )\s*cfner (?P<rest>[a-z-][^`'\"\n|;(]*)", re.MULTILINE)
 # not a variable of a style sheet
 FLAG = re.compile(r"(?<![\w(-])--?[a-z][a-z0-9_-]*+(?!\s*:)", re.IGNORECASE)
 

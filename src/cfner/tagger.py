@@ -13,6 +13,7 @@ from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Evaluation, Scores
 from cfner.methods.registry import create
+from cfner.network.device import choose_device
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
 from cfner.store.model_files import LoadedModel
@@ -42,6 +43,8 @@ class ContinualTagger:
     """
 
     def __init__(self, model: LoadedModel, config: TrainingConfig) -> None:
+        self.device = choose_device(config.device)
+        model.network.to(self.device)
         self.model = model
         self.config = config
         self.method = create(
@@ -86,7 +89,7 @@ class ContinualTagger:
         """A model folder of ours as ``load`` does, or any Hugging Face token classifier as it is."""
         if is_model_folder(source):
             return cls.load(source, step, **settings)
-        model = open_model(source, step)
+        model = open_model(source, step, device=str(settings.get("device", "auto")))
         tagger = cls(model, TrainingConfig.build({**settings, "encoder": model.encoder}))
         tagger.record = StepRecord.of_import(model.labels, model.encoder, tagger.config)
         return tagger

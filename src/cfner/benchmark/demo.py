@@ -40,7 +40,14 @@ class DemoResult:
 
 
 def run_demo(
-    out: Path, *, seed: int, size: int, epochs: int, encoder: str, watch: Callable[[str], Progress]
+    out: Path,
+    *,
+    seed: int,
+    size: int,
+    epochs: int,
+    encoder: str,
+    watch: Callable[[str], Progress],
+    device: str = "auto",
 ) -> DemoResult:
     """Generate the corpus, learn it twice, write models, results.json and a picture into ``out``."""
     _clear(out)
@@ -49,7 +56,7 @@ def run_demo(
     results: dict[str, RunResult] = {}
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
-        chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs}
+        chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs, "device": device}
         config = TrainingConfig.build({**chosen, "parameters": _PARAMETERS.get(method, {})})
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
     write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})

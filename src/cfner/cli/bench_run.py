@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import Config, Every, MinMentions, Preset, ScoreEvery, Use
+from cfner.cli.options import Config, DeviceSetting, Every, MinMentions, Preset, ScoreEvery, Use
 from cfner.cli.settings import from_flags, load_methods, names
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def run(
     config: Config = None,
     set_: Set = None,
     use: Use = None,
+    device: DeviceSetting = None,
     jobs: Jobs = None,
     processes: Processes = 1,
     ray: Ray = None,
@@ -91,7 +92,9 @@ def run(
     from cfner.training.config import TrainingConfig, given_settings
 
     uses = load_methods(use)
-    given = given_settings(from_flags({"encoder": encoder, "epochs": epochs}, set_), file=config)
+    given = given_settings(
+        from_flags({"encoder": encoder, "epochs": epochs, "device": device}, set_), file=config
+    )
     common = TrainingConfig.build(given, preset=preset)
     if methods is None and "method" in given:
         create(common.method, common.parameters, common.without)
@@ -152,6 +155,7 @@ def reproduce(
     score_every: ScoreEvery = None,
     preset: Annotated[str, Flag(help="'paper': the paper's settings; 'none': this program's.")] = "paper",
     set_: Set = None,
+    device: DeviceSetting = None,
     jobs: Jobs = None,
     processes: Processes = 1,
     ray: Ray = None,
@@ -169,7 +173,7 @@ def reproduce(
     if name == "list":
         _tell_recipes()
         return
-    given = from_flags({"encoder": encoder, "epochs": epochs}, set_)
+    given = from_flags({"encoder": encoder, "epochs": epochs, "device": device}, set_)
     common = TrainingConfig.build(given, preset=None if preset == "none" else preset)
     if data is not None:
         source = Source(_place(data), every=every, score_every=score_every, min_mentions=min_mentions)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli.options import DeviceSetting, Format, Json, TagColumn
+from cfner.cli.settings import from_flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +42,7 @@ def check(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Epochs, for the time that learning would take.")
     ] = None,
+    device: DeviceSetting = None,
     timing: Annotated[
         bool, typer.Option("--timing/--no-timing", help="Time some batches, about 10 seconds.")
     ] = True,
@@ -57,7 +59,6 @@ def check(
     from cfner.practice.check.check import SECONDS
     from cfner.practice.check.check import check as check_data
 
-    settings = {name: value for name, value in (("method", method), ("epochs", epochs)) if value is not None}
     report = check_data(
         data,
         model,
@@ -65,13 +66,19 @@ def check(
         old_labels=old_labels,
         seconds=SECONDS if timing else 0.0,
         reading={"format": format, "tag_column": tag_column},
-        settings=settings,
+        settings=from_flags({"method": method, "epochs": epochs, "device": device}, None),
     )
     if json:
-        print_json(report.to_json())
+        print_json(report.to_json() | ({} if model is None else {"device": _device(device)}))
     else:
         _tell(report)
     raise typer.Exit(report.exit_code)
+
+
+def _device(name: str | None) -> str:
+    from cfner.network.device import choose_device
+
+    return str(choose_device(name or "auto"))
 
 
 def _names(listed: str) -> list[str]:

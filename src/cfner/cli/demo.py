@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import Json
+from cfner.cli.options import Device, Json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,6 +25,7 @@ def demo(
     size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs per step.")] = 4,
     encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Learn 16 clinical types in four steps, by plain fine-tuning and by CFNER, and compare."""
@@ -38,7 +39,13 @@ def demo(
             "own four types, and the earlier text is gone. Plain fine-tuning first, then CFNER."
         )
     result = run_demo(
-        out, seed=seed, size=size, epochs=epochs, encoder=encoder, watch=lambda m: _watch(m, json)
+        out,
+        seed=seed,
+        size=size,
+        epochs=epochs,
+        encoder=encoder,
+        device=device,
+        watch=lambda m: _watch(m, json),
     )
     if json:
         print_json({"runs": [run.to_json() for run in result.results.values()]})

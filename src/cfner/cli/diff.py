@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli.options import Device, Format, Json, TagColumn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,6 +57,7 @@ def diff(
         bool, typer.Option("--plain", help="TEXT is plain text, one text per line, whatever its name.")
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Show which predictions changed from one model to another: lost, gained, retyped, moved.
@@ -74,9 +75,10 @@ def diff(
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
     names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
     refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)
+    old, new = (ref.open(device) for ref in refs)
     found = diff_models(
-        refs[0].open(),
-        refs[1].open(),
+        old,
+        new,
         source.sentences,
         names=(refs[0].name, refs[1].name),
         judged=source.judged,
@@ -86,9 +88,10 @@ def diff(
     if html is not None:
         write_page(html, page(found), overwrite=overwrite)
     if json:
-        print_json(found.to_json())
+        print_json({**found.to_json(), "device": str(new.network.device)})
         return
     _tell(console(), found, show)
+    console().print(f"Computed on {new.network.device}.")
     if html is not None:
         console().print(plain(f"The page is in {html}."), soft_wrap=True)
 

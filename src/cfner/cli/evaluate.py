@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli.options import Device, Format, Json, TagColumn
 
 
 def evaluate(
@@ -27,6 +27,7 @@ def evaluate(
         ),
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Entity-level precision, recall and F1 per type, and the two confusions.
@@ -46,9 +47,9 @@ def evaluate(
         raise CorpusError("There is no test split.", where=data, remedy="Name a labelled file instead.")
     tagger: ContinualTagger | OnnxTagger
     if is_onnx_folder(model):
-        tagger = OnnxTagger.read(model, batch_size=batch_size)
+        tagger = OnnxTagger.read(model, batch_size=batch_size, device=device)
     else:
-        tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size)
+        tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size, device=device)
     unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
     aside = sum(span.type in unknown for s in sentences for span in s.spans)
     labelled = {type_ for s in sentences for type_ in s.types}
@@ -61,11 +62,12 @@ def evaluate(
                 "unknown_types": unknown,
                 "mentions_set_aside": aside,
                 "unlabelled_types": unlabelled,
+                "device": str(tagger.device),
             }
         )
         return
     screen = console()
-    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}"))
+    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}, on {tagger.device}"))
     found = scores.confusions
     if found is not None and found.old_to_other is not None:
         screen.print(f"Words of old types taken for O: {found.old_to_other:.1f} %")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli.options import Device, Format, Json, TagColumn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,6 +39,7 @@ def explain(
     top: Annotated[int, typer.Option(min=1, help="Labels shown of each distribution.")] = 3,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
+    device: Device = "auto",
     json: Json = False,
     every: Annotated[int, typer.Option(min=1, help="The --every of the training.")] = 1,
     format: Format = None,
@@ -48,6 +49,7 @@ def explain(
     from cfner.cli.show import console, plain, print_json
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.writers import refuse_existing
+    from cfner.network.device import choose_device
     from cfner.pages.page import write_page
     from cfner.practice.explain.explain import explain_run
     from cfner.practice.explain.page import page
@@ -55,13 +57,15 @@ def explain(
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
-    found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top)
+    found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top, device=device)
     if html is not None:
         write_page(html, page(found), overwrite=overwrite)
+    computed_on = str(choose_device(device))
     if json:
-        print_json(found.to_json())
+        print_json({**found.to_json(), "device": computed_on})
         return
     _tell(found)
+    console().print(f"Computed on {computed_on}.")
     if html is not None:
         console().print(plain(f"The page is in {html}."))
 

@@ -10,6 +10,7 @@ import typer
 from cfner.cli.options import (
     BatchSize,
     Config,
+    DeviceSetting,
     EncoderRate,
     Every,
     Format,
@@ -87,6 +88,7 @@ def learn(
     ] = None,
     config: Config = None,
     set_: Set = None,
+    device: DeviceSetting = None,
     # how the data is read
     format: Format = None,
     tag_column: TagColumn = None,
@@ -115,6 +117,7 @@ def learn(
         "lr_encoder": lr_encoder,
         "lr_head": lr_head,
         "seed": seed,
+        "device": device,
     }
     learned = learn_types(
         model,
@@ -157,7 +160,7 @@ def _tell(learned: Learned) -> None:
             f"Epoch {learned.best_epoch} of {len(learned.epochs)} was kept: F1 of the step's types "
             f"{best['dev_f1']:.1f}"
             + (f", agreement with the old model on old types {agreed:.1f} %" if agreed is not None else "")
-            + " (held-out sentences)."
+            + f" (held-out sentences). Computed on {learned.device}."
         )
     if learned.scores.types:
         screen.print(scores_table(learned.scores, f"F1: {learned.scored_on}"))

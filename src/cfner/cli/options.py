@@ -21,6 +21,12 @@ ScoreEvery = Annotated[
 ]
 MinMentions = Annotated[int, typer.Option(min=0, help="Drop types with fewer training mentions.")]
 
+_device = typer.Option(
+    "--device", help="What to compute on: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps."
+)
+Device = Annotated[str, _device]
+DeviceSetting = Annotated[str | None, _device]  # where settings come from files, too
+
 # how a model is trained
 BatchSize = Annotated[int | None, typer.Option(min=1, help="Sentences per batch and process.")]
 EncoderRate = Annotated[float | None, typer.Option(min=0, help="Learning rate of the encoder.")]

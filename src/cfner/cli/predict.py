@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cfner.cli.options import Device
+
 if TYPE_CHECKING:
     from cfner.corpus.sentence import Sentence
     from cfner.network.prediction import Prediction
@@ -61,6 +63,7 @@ def predict(
         ),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
+    device: Device = "auto",
 ) -> None:
     """Find entities. Files of any size are read, tagged and written piece by piece.
 
@@ -78,11 +81,11 @@ def predict(
         raise ConfigError("Both a text and --file were given.", remedy="Give one of them.")
     if out is not None and out.exists() and not overwrite:
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
-    opened = open_for_prediction(model, step, runtime)
+    opened = open_for_prediction(model, step, runtime, device=device)
     found = tag_stream(opened, _sentences(text, file, input_format), batch_size=batch_size)
     if out is not None:
         count = write_predictions(found, out, style, overwrite=overwrite)
-        typer.echo(visible(f"{count} sentences tagged: {out}"), err=True)
+        typer.echo(visible(f"{count} sentences tagged on {opened.network.device}: {out}"), err=True)
     elif style in _TO_LOOK_AT:
         _show(found, style)
     else:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cfner.cli.options import Device
+
 _DAY = 86_400  # seconds
 
 
@@ -55,6 +57,7 @@ def serve(
         int | None,
         typer.Option(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
     ] = None,
+    device: Device = "auto",
     access_log: Annotated[bool, typer.Option(help="Log every request (never its text).")] = False,
 ) -> None:
     """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.
@@ -79,6 +82,7 @@ def serve(
         steps_kept=steps_kept,
         reload_seconds=reload_seconds,
         shutdown_seconds=shutdown_seconds,
+        device=device,
     )
     try:
         import fastapi  # noqa: F401
@@ -90,9 +94,12 @@ def serve(
         import torch
 
         torch.set_num_threads(threads)
+    from cfner.network.device import choose_device
     from cfner.serving.server import serve as run
 
+    on = choose_device(settings.device)
+
     def ready(url: str) -> None:
-        typer.echo(visible(f"Serving {model} at {url}  (Ctrl+C stops)"), err=True)
+        typer.echo(visible(f"Serving {model} at {url} on {on}  (Ctrl+C stops)"), err=True)
 
     run(model, settings, ready=ready, access_log=access_log)

@@ -10,6 +10,7 @@ import typer
 from cfner.cli.options import (
     BatchSize,
     Config,
+    DeviceSetting,
     EncoderRate,
     Every,
     Format,
@@ -90,6 +91,7 @@ def train(
     preset: Preset = None,
     config: Config = None,
     set_: Set = None,
+    device: DeviceSetting = None,
     # the run
     resume: Annotated[bool, Flag("--resume", help="Go on with the run in --out.")] = False,
     dry_run: Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")] = False,
@@ -118,6 +120,7 @@ def train(
         "matches": matches,
         "seed": seed,
         "trackers": tuple(tracker) if tracker else None,
+        "device": device,
     }
     from cfner.benchmark.streams import Division, Source
     from cfner.methods import create
@@ -188,6 +191,6 @@ def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as
     screen.print(matrix_table(result.matrix, title))
     screen.print(
         f"Mean over steps: micro {result.matrix.mean_micro:.2f}, macro {result.matrix.mean_macro:.2f}. "
-        f"{result.seconds:.0f} s."
+        f"{result.seconds:.0f} s on {tagger.device}."
     )
     screen.print(plain(f"Models and results.json: {out}"))

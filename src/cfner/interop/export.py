@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from cfner.errors import ConfigError, ModelError, nearest
 from cfner.interop.calibration import read_calibration
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import export_huggingface
 from cfner.interop.model_card import ModelFacts
-from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx
+from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx, refuse_device
 from cfner.interop.onnx_export import export_onnx, in_onnx
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import is_model_folder, open_model
@@ -41,7 +41,8 @@ def export_model(
         raise ConfigError("Only ONNX can have 8-bit weights.", remedy="Leave int8 out, or export to onnx.")
     refuse_occupied(Path(folder), overwrite)  # before anything large is read
     texts = None if calibrate is None else read_calibration(calibrate)
-    model, facts = open_model(source, step), facts_of(source, step)
+    # on the processor, where the export is read back and compared
+    model, facts = open_model(source, step, device="cpu"), facts_of(source, step)
     if to == "hf":
         return export_huggingface(
             model, folder, calibration=texts, facts=facts, license=license, overwrite=overwrite
@@ -60,12 +61,13 @@ def facts_of(source: str | Path, step: int | None = None) -> ModelFacts:
 
 
 def open_for_prediction(
-    source: str | Path, step: int | None = None, runtime: str | None = None
+    source: str | Path, step: int | None = None, runtime: str | None = None, *, device: str = "auto"
 ) -> LoadedModel | OnnxModel:
     """A model that ``tag`` takes: a folder of steps, a checkpoint, or an exported ONNX folder.
 
     ``runtime``: "torch" (the default), "onnx" or "onnx-int8", for which the model is first exported into a
     temporary folder (some seconds; export it once to save them). An ONNX folder is run as it is.
+    ``device`` as for ``open_model``; ONNX is computed on the processor.
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime '{runtime}'.", remedy=nearest(runtime, get_args(Runtime)))
@@ -76,7 +78,8 @@ def open_for_prediction(
                 where=str(source),
                 remedy="Leave out step and runtime, or give the model it was made of.",
             )
-        return read_onnx(source)
-    model = open_model(source, step)
-    chosen = cast(Runtime, runtime or "torch")
-    return model if chosen == "torch" else in_onnx(model, int8=chosen == "onnx-int8")
+        return read_onnx(source, device=device)
+    if runtime in (None, "torch"):
+        return open_model(source, step, device=device)
+    refuse_device(device)
+    return in_onnx(open_model(source, step, device="cpu"), int8=runtime == "onnx-int8")

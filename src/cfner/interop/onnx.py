@@ -12,7 +12,7 @@ from torch import nn
 
 from cfner.batches.loader import TokenBatch
 from cfner.corpus.sentence import Sentence
-from cfner.errors import CfnerError, MissingExtraError, ModelError
+from cfner.errors import CfnerError, ConfigError, MissingExtraError, ModelError
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Scores
 from cfner.files.json_files import read_json
@@ -81,8 +81,15 @@ def is_onnx_folder(source: str | Path) -> bool:
     return (Path(source) / ONNX_FILE).is_file() and (Path(source) / EXPORT_FACTS).is_file()
 
 
-def read_onnx(folder: str | Path) -> OnnxModel:
+def refuse_device(device: str) -> None:
+    """ONNX models are computed on the processor."""
+    if device not in {"auto", "cpu"}:
+        raise ConfigError(f"An ONNX model is not computed on '{device}'.", remedy="Use auto or cpu.")
+
+
+def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
     """A model that ``cfner export --to onnx`` wrote."""
+    refuse_device(device)
     from transformers import AutoTokenizer
 
     path = Path(folder)
@@ -115,8 +122,12 @@ class OnnxTagger:
         self.batch_size = batch_size
 
     @classmethod
-    def read(cls, folder: str | Path, *, batch_size: int = 16) -> OnnxTagger:
-        return cls(read_onnx(folder), batch_size=batch_size)
+    def read(cls, folder: str | Path, *, batch_size: int = 16, device: str = "auto") -> OnnxTagger:
+        return cls(read_onnx(folder, device=device), batch_size=batch_size)
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.network.device
 
     @property
     def types(self) -> tuple[str, ...]:

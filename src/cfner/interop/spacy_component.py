@@ -41,6 +41,7 @@ class CfnerComponent:
         batch_size: int = 32,
         overwrite_ents: bool = False,
         spans_key: str = "cfner",
+        device: str = "auto",
     ) -> None:
         self.name = name
         self.source = model
@@ -48,6 +49,7 @@ class CfnerComponent:
         self.batch_size = batch_size
         self.overwrite_ents = overwrite_ents
         self.spans_key = spans_key
+        self.device = device
         self._model: LoadedModel | OnnxModel | None = None
 
     def loaded(self) -> LoadedModel | OnnxModel:
@@ -58,7 +60,7 @@ class CfnerComponent:
                     f"The component '{self.name}' has no model.",
                     remedy='Name one: nlp.add_pipe("cfner", config={"model": "my-model"}).',
                 )
-            self._model = open_for_prediction(self.source, self.step)
+            self._model = open_for_prediction(self.source, self.step, device=self.device)
         return self._model
 
     @property
@@ -128,6 +130,7 @@ def create_component(
     batch_size: int,
     overwrite_ents: bool,
     spans_key: str,
+    device: str,
 ) -> CfnerComponent:
     """The factory that spaCy calls. ``model``: whatever ``cfner predict`` takes."""
     return CfnerComponent(
@@ -137,6 +140,7 @@ def create_component(
         batch_size=batch_size,
         overwrite_ents=overwrite_ents,
         spans_key=spans_key,
+        device=device,
     )
 
 
@@ -165,6 +169,7 @@ Language.factory(
         "batch_size": 32,
         "overwrite_ents": False,
         "spans_key": "cfner",
+        "device": "auto",
     },
     func=create_component,
 )

@@ -12,6 +12,7 @@ from typing import Any
 from cfner.corpus.sentence import mention_counts
 from cfner.errors import ConfigError
 from cfner.evaluation.forgetting import StepMatrix
+from cfner.network.device import choose_device
 from cfner.runs.mentions import FILE as MENTIONS
 from cfner.runs.mentions import mention_rows
 from cfner.runs.run_folder import RunFolder
@@ -67,7 +68,11 @@ class RunResult:
                 for part in self.stream.slices
             ],
             "hashes": self.hashes,
-            "measured": {"seconds": self.seconds, "peak_memory": peak_memory()},
+            "measured": {
+                "seconds": self.seconds,
+                "peak_memory": peak_memory(),
+                "device": str(choose_device(self.config.device)),
+            },
         }
 
 

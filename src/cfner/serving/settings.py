@@ -38,6 +38,7 @@ class ServeSettings:
     stuck_seconds: float = 30.0  # a client that does not read its answer is cut off
     shutdown_seconds: float = 30.0  # what was accepted is finished within this time
     max_connections: int = 1000
+    device: str = "auto"  # what steps are computed on
 
     def __post_init__(self) -> None:
         for field in fields(self):

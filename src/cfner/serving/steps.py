@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,11 +46,12 @@ class ServedStep:
 class Steps:
     """Loads the current step, or raises why it cannot be loaded."""
 
-    def __init__(self, source: str, kept: int, metrics: Metrics) -> None:
+    def __init__(self, source: str, kept: int, metrics: Metrics, device: str = "auto") -> None:
         self.source, self.metrics = source, metrics
+        self._load = partial(_load, device=device)
         self.name = Path(source).name or source
         self.has_steps = is_model_folder(source)
-        self.current = _load(source, None)
+        self.current = self._load(source, None)
         self.facts = self._described()
         self.problem: str | None = None
         self._kept = kept
@@ -180,7 +182,7 @@ class Steps:
             self._others.popitem(last=False)
 
     async def _in_thread(self, number: int) -> ServedStep:
-        return await asyncio.get_running_loop().run_in_executor(self._loader, _load, self.source, number)
+        return await asyncio.get_running_loop().run_in_executor(self._loader, self._load, self.source, number)
 
     def close(self) -> None:
         for load in self._loading.values():
@@ -194,15 +196,15 @@ def _log_failure(what: str, error: Exception) -> None:
     log.error("%s: %s", what, error, exc_info=None if isinstance(error, CfnerError) else error)
 
 
-def _load(source: str, number: int | None) -> ServedStep:
+def _load(source: str, number: int | None, device: str) -> ServedStep:
     """Load a step, its seal checked, and let it tag a text: one that cannot is not served."""
     if is_model_folder(source):
         # what is current may change while it is being loaded: settle the step first
         stored = ModelFolder(source).step(number)
         chosen, seal = int(stored.name), stored.hash
-        model = open_model(source, chosen)
+        model = open_model(source, chosen, device=device)
     else:
-        chosen, seal, model = 1, "", open_model(source)
+        chosen, seal, model = 1, "", open_model(source, device=device)
     model.network.requires_grad_(False)
     pipeline = Pipeline(model)
     pipeline.tag([_PROBE])

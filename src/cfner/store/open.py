@@ -8,6 +8,7 @@ from typing import Any
 
 from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
+from cfner.network.device import choose_device
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import CURRENT, ModelFolder, StoredStep
@@ -37,8 +38,18 @@ def is_model_folder(source: str | Path) -> bool:
     return (path / CURRENT).exists() or (not (path / "config.json").exists() and (path / "steps").is_dir())
 
 
-def open_model(source: str | Path, step: int | None = None) -> LoadedModel:
-    """The model of a folder's current step (or another), its seal checked; or a checkpoint as it is."""
+def open_model(source: str | Path, step: int | None = None, *, device: str = "auto") -> LoadedModel:
+    """The model of a folder's current step (or another), its seal checked; or a checkpoint as it is.
+
+    ``device``: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps.
+    """
+    chosen = choose_device(device)  # before anything large is read
+    model = _read(source, step)
+    model.network.to(chosen)
+    return model
+
+
+def _read(source: str | Path, step: int | None) -> LoadedModel:
     if is_model_folder(source):
         return read_model(ModelFolder(source).verified(step))
     path = Path(source)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cfner.errors import ConfigError, nearest, problems
 
 # how a training is watched and what of the machine it uses: the choice of whoever starts it
-RUNTIME_ONLY = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes"})
+RUNTIME_ONLY = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes", "device"})
 
 
 class TrainingConfig(BaseModel):
@@ -74,6 +74,7 @@ class TrainingConfig(BaseModel):
         "auto", description="of the encoder's arithmetic; auto: bf16 where the GPU or processor has it"
     )
     seed: int = Field(0, ge=0)
+    device: str = Field("auto", description="auto (a graphics card if there is one), cpu, cuda, cuda:N, mps")
     workers: int = Field(0, ge=0, description="processes that prepare batches")
     eval_batch_size: int = Field(64, ge=1)
     trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")

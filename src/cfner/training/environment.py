@@ -10,22 +10,29 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
+from accelerate.state import AcceleratorState, PartialState
+from accelerate.utils import patch_environment
 
 from cfner.errors import ConfigError
+from cfner.network.device import choose_device
 from cfner.training.config import TrainingConfig
 
 
 def make_accelerator(config: TrainingConfig) -> Accelerator:
-    # accelerate keeps one precision per process; another tagger may have been trained with another one
-    AcceleratorState._reset_state()
+    device = choose_device(config.device)
+    # accelerate keeps one precision and one device per process; another tagger may have had others
+    several = PartialState._shared_state != {} and PartialState().use_distributed
+    AcceleratorState._reset_state(reset_partial_state=not several)
+    one = {} if several or device.type != "cuda" else {"ACCELERATE_TORCH_DEVICE": str(device)}
     try:
-        accelerator = Accelerator(
-            mixed_precision="bf16" if precision_used(config) == "bf16" else "no",
-            gradient_accumulation_steps=config.accumulation,
-            log_with=list(config.trackers) or None,
-            project_dir="runs" if config.trackers else None,
-        )
+        with patch_environment(**one):
+            accelerator = Accelerator(
+                cpu=config.device == "cpu",
+                mixed_precision="bf16" if precision_used(config) == "bf16" else "no",
+                gradient_accumulation_steps=config.accumulation,
+                log_with=list(config.trackers) or None,
+                project_dir="runs" if config.trackers else None,
+            )
     except ValueError as error:
         raise ConfigError(
             f"The training set-up is refused: {error}", remedy="Check precision and trackers."
@@ -45,10 +52,11 @@ def precision_used(config: TrainingConfig) -> str:
     """What ``auto`` comes to here. Emulated bf16 is slower than fp32, so only real instructions count."""
     if config.precision != "auto":
         return config.precision
-    if torch.cuda.is_available():
+    device = choose_device(config.device).type
+    if device == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bf16" if fast and not torch.backends.mps.is_available() else "fp32"
+    return "bf16" if fast and device == "cpu" else "fp32"
 
 
 def versions() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, ModelError
+from cfner.network.device import choose_device
 from cfner.store.step_files import FACTS
 from cfner.stream.labels import LabelSpace
 from cfner.stream.manifest import sentences_hash
@@ -58,9 +59,10 @@ class StepRecord:
                 "dev": data(step.dev),
                 **({"replay": data(step.replay)} if step.replay else {}),
             },
-            "config": config.model_dump(mode="json"),
+            "config": config.what_matters(),
             "method_named": config.method_named,
             "precision": precision_used(config),
+            "device": choose_device(config.device).type,
             "seed": config.seed,
             "best_epoch": state.best_epoch,
             "history": state.history,
@@ -78,7 +80,7 @@ class StepRecord:
             "index": 0,
             "method": None,
             "origin": origin,
-            "config": config.model_dump(mode="json"),
+            "config": config.what_matters(),
             "method_named": config.method_named,
             "versions": versions(),
         }

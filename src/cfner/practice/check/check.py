@@ -113,7 +113,6 @@ def _with_model(
         return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
     held_out = fresh.dev if not corpus.dev else ()
     refused = [*label_findings(model, plan.current), *method_findings(tagger.method, model.network.head.kind)]
-    model.network.to(tagger.accelerator.device)
     text = encoded(model, fresh.train)
     facts = look_at_text(
         model, asked.model or "", sampled(fresh.train, sample), plan, batch_size=config.eval_batch_size

@@ -82,7 +82,7 @@ def estimate_time(
         high=total * (1 + spread),
         batches_timed=len(timed),
         seconds_per_batch=per_batch,
-        device=tagger.accelerator.device.type,
+        device=tagger.device.type,
     )
 
 

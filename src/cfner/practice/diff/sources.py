@@ -49,8 +49,8 @@ class ModelRef:
             )
         return cls(match["source"], int(match["step"]))
 
-    def open(self) -> LoadedModel:
-        return open_model(self.source, self.step)
+    def open(self, device: str = "auto") -> LoadedModel:
+        return open_model(self.source, self.step, device=device)
 
 
 def two_models(

@@ -35,6 +35,7 @@ def explain_run(
     sentence: int | None = None,
     epoch: int | None = None,
     top: int = 3,
+    device: str = "auto",
 ) -> Explanation:
     """Explain a sentence of a run that ``cfner train`` wrote. ``step`` counts from 1; default: the last."""
     steps = len(ModelFolder(folder).names())
@@ -47,8 +48,8 @@ def explain_run(
         )
     stream = recorded_stream(folder, corpus)
     return explain_step(
-        ContinualTagger.load(folder, number - 1),
-        ContinualTagger.load(folder, number),
+        ContinualTagger.load(folder, number - 1, device=device),
+        ContinualTagger.load(folder, number, device=device),
         stream[number - 1],
         sentence=sentence,
         epoch=epoch,

@@ -39,6 +39,7 @@ class Learned:
     scored_on: str
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
+    device: str
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +56,7 @@ class Learned:
             "scored_on": self.scored_on,
             "guard": None if self.guard is None else self.guard.to_json(),
             "agreement": [report.to_json() for report in self.agreement],
+            "device": self.device,
         }
 
 
@@ -129,6 +131,7 @@ def learn(
         scored_on=judged.scored_on or "",
         guard=judged.guard,
         agreement=judged.agreement,
+        device=str(tagger.device),
     )
 
 
