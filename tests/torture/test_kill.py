@@ -18,6 +18,10 @@ from typing import Any
 import pytest
 
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.writers import write_sentences
+from cfner.errors import ModelError
+from cfner.practice.history.history import verify
+from cfner.practice.learn.learn import learn
 from cfner.store.model_folder import ModelFolder
 from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
@@ -26,6 +30,7 @@ from counts import tell, times
 
 KILLS = times(1000, quick=40, short=3)
 COMMANDS = times(20, quick=1, short=0)
+LEARNS = times(300, quick=20, short=2)
 
 
 class Starts(Silent):
@@ -120,6 +125,57 @@ def test_nothing_that_was_told_is_lost_and_every_run_goes_on(work: Work, tmp_pat
     tell(f"{kills} kills ({while_saving} of them while something was written), {runs} runs, all ended alike")
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_killed_learn_goes_on_and_its_step_is_learned_once(
+    in_place: bool, two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    data, kills, while_saving, runs, draw = tmp_path / "new.conll", 0, 0, 0, random.Random(0)
+    new = [s.with_spans([replace(span, type="new") for span in s.spans[:1]]) for s in tiny_corpus.train]
+    write_sentences(new, data)
+
+    def begin(place: Path) -> Child:
+        def work(told: Tell) -> None:
+            tell_of_saving(told)
+            out = None if in_place else place / "out"
+            settings = {"epochs": 3, "checkpoint_minutes": 0}
+            try:
+                learn(place / "model", str(data), out=out, in_place=in_place, settings=settings)
+            except ModelError as error:  # it was complete when its call was killed
+                assert re.search("learned already|something here already", error.what), error
+
+        return fork(work)
+
+    def result(place: Path) -> Path:
+        return place / ("model" if in_place else "out")
+
+    started = time.monotonic()
+    shutil.copytree(two_steps, tmp_path / "whole/model")
+    whole = begin(tmp_path / "whole")
+    assert whole.end() == 0, whole.lines
+    duration = time.monotonic() - started
+    while kills < LEARNS:
+        runs += 1
+        place = tmp_path / f"run-{runs}"
+        shutil.copytree(two_steps, place / "model")
+        child = begin(place)
+        while True:
+            saving = kills < LEARNS and _strike(child, draw, duration, saved=0)
+            code = child.end()
+            assert code in {0, -signal.SIGKILL}, child.lines
+            assert len(verify(place / "model")) in ({2, 3} if in_place else {2})
+            assert in_place or not (place / "out").exists() or len(verify(place / "out")) == 3
+            if code == 0:
+                break
+            kills, while_saving = kills + 1, while_saving + saving
+            child = begin(place)
+        assert weights_of(result(place)) == weights_of(result(tmp_path / "whole"))
+        assert not list(place.glob("*.unfinished"))
+        shutil.rmtree(place)
+    tell(
+        f"{kills} kills of learn ({while_saving} while something was written), {runs} calls, all ended alike"
+    )
+
+
 def _strike(child: Child, draw: random.Random, duration: float, saved: int) -> bool:
     """Kill at a random moment of the run, or (every second time) a moment after it began to write something.
 
@@ -206,8 +262,6 @@ def _in_order(calls: list[tuple[str, str, str]]) -> list[str]:
 def test_an_interrupted_command_says_how_to_go_on(
     two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
 ) -> None:
-    from cfner.corpus.writers import write_sentences
-
     data, out, said = tmp_path / "new.conll", tmp_path / "out", tmp_path / "said"
     new = [s.with_spans([replace(span, type="new") for span in s.spans[:1]]) for s in tiny_corpus.train]
     write_sentences(new, data)
