@@ -20,7 +20,6 @@ from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import StoredStep
 from cfner.store.open import is_model_folder, load_step, open_model
 from cfner.store.save import save_step
-from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import Step
 from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
@@ -105,11 +104,6 @@ class ContinualTagger:
         return self._saved
 
     @property
-    def parent(self) -> str | None:
-        """The hash of the step that the last one was learned from."""
-        return self._parent
-
-    @property
     def accelerator(self) -> Accelerator:
         if self._accelerator is None:
             self._accelerator = make_accelerator(self.config)
@@ -130,7 +124,8 @@ class ContinualTagger:
                 f"The step counts {', '.join(sorted(unknown))} as known, but this tagger does not know them.",
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
-        checkpoint = self._checkpoint(step, unfinished) if unfinished is not None else None
+        parent = self._saved.hash if self._saved is not None else self._parent
+        checkpoint = None if unfinished is None else Checkpoint(unfinished, step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed))
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
@@ -146,8 +141,7 @@ class ContinualTagger:
         )
         self._half_learned = False
         self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
-        self._parent = self._saved.hash if self._saved is not None else self._parent
-        self._saved = None
+        self._parent, self._saved = parent, None
         return self.record
 
     def evaluate(self, sentences: Sequence[Sentence]) -> Evaluation:
@@ -236,17 +230,3 @@ class ContinualTagger:
                 "Learning a step was interrupted: this tagger is neither what it was nor what it should be.",
                 remedy="Load the last saved step anew with ContinualTagger.load.",
             )
-
-    def _checkpoint(self, step: Step, folder: Path) -> Checkpoint:
-        parent = self._saved.hash if self._saved is not None else None
-        identity = settings_hash(
-            {
-                "config": self.config.what_matters(),
-                "train": sentences_hash(step.train),
-                "dev": sentences_hash(step.dev),
-                "replay": sentences_hash(step.replay),
-                "step": step.index,
-                "parent": parent,
-            }
-        )
-        return Checkpoint(folder, identity, minutes=self.config.checkpoint_minutes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
-from cfner.stream.manifest import Overlap, find_overlaps, manifest_of
+from cfner.stream.manifest import Overlap, find_overlaps, manifest_of, sentences_hash
 from cfner.stream.slicing import slices_by
 
 if TYPE_CHECKING:
@@ -71,6 +71,19 @@ class Step:
                     where=sentence.source,
                     remedy=f"Use sentence.only(types), or name the type. {nearest(stray, types)}",
                 )
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What is recorded of the sentences: their number, their hash and the mentions of each type."""
+        parts = {"train": self.train, "dev": self.dev, **({"replay": self.replay} if self.replay else {})}
+        return {
+            name: {
+                "sentences": len(part),
+                "hash": sentences_hash(part),
+                "mentions": dict(sorted(mention_counts(part).items())),
+            }
+            for name, part in parts.items()
+        }
 
     @property
     def types_so_far(self) -> tuple[str, ...]:

@@ -21,18 +21,22 @@ from cfner.errors import TrainingError
 from cfner.files.atomic import atomic_file
 from cfner.network.network import Network
 from cfner.objective.matching import ScoreBank
+from cfner.stream.manifest import settings_hash
+from cfner.stream.stream import Step
+from cfner.training.config import TrainingConfig
 from cfner.training.state import TrainingState
 
 FILE = "unfinished-step.safetensors"
 
 
 class Checkpoint:
-    """Where an unfinished step is kept. ``identity`` names the run and step that it belongs to."""
+    """Where an unfinished step is kept. ``parent``: the hash of the step that it is learned from."""
 
-    def __init__(self, folder: str | Path, identity: str, *, minutes: float) -> None:
+    def __init__(self, folder: str | Path, step: Step, config: TrainingConfig, parent: str | None) -> None:
         self.path = Path(folder) / FILE
-        self.identity = identity
-        self.minutes = minutes
+        known = {"config": config.what_matters(), "data": step.data, "step": step.index, "parent": parent}
+        self.identity = settings_hash(known)
+        self.minutes = config.checkpoint_minutes
         self._last = time.monotonic()
 
     def write_if_due(

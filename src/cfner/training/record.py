@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, ModelError
 from cfner.network.device import choose_device
 from cfner.store.step_files import FACTS
 from cfner.stream.labels import LabelSpace
-from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
 from cfner.training.config import RUNTIME_ONLY, TrainingConfig
 from cfner.training.environment import precision_used, versions
@@ -41,24 +39,12 @@ class StepRecord:
     def of_learning(
         cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str
     ) -> StepRecord:
-        def data(sentences: tuple[Sentence, ...]) -> dict[str, Any]:
-            mentions = mention_counts(sentences)
-            return {
-                "sentences": len(sentences),
-                "hash": sentences_hash(sentences),
-                "mentions": dict(sorted(mentions.items())),
-            }
-
         facts = {
             "kind": "learn",
             "name": step.name,
             "index": step.index,
             "method": method,
-            "data": {
-                "train": data(step.train),
-                "dev": data(step.dev),
-                **({"replay": data(step.replay)} if step.replay else {}),
-            },
+            "data": step.data,
             "config": config.what_matters(),
             "method_named": config.method_named,
             "precision": precision_used(config),

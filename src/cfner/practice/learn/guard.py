@@ -9,7 +9,7 @@ Without: only how far the two models agree, which is not F1 and is never called 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +19,6 @@ import numpy.typing as npt
 from cfner.corpus.sentence import Sentence, Span
 
 Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions", "too few sentences"]
-Tagger = Callable[[Sequence[Sentence]], Sequence[Collection[Span]]]
 CountTable = npt.NDArray[np.float64]
 
 RESAMPLES = 2000
