@@ -31,12 +31,14 @@ from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import export_huggingface, folded
 from cfner.interop.hub import push_to_hub
-from cfner.interop.model_card import ModelFacts, StepFacts, model_card
+from cfner.interop.model_card import Provenance, model_card
 from cfner.network.encoders import strip_classifier
 from cfner.network.head import CosineHead, LinearHead, make_head
 from cfner.network.network import Network
 from cfner.network.prediction import tag
+from cfner.store.lineage import LineageStep
 from cfner.store.model_files import LoadedModel
+from cfner.store.model_folder import StoredStep
 from cfner.store.open import open_model
 from cfner.stream.labels import LabelSpace
 from cfner.tagger import ContinualTagger
@@ -283,10 +285,10 @@ def test_nothing_says_where_on_this_disk_it_was_made(exported: Path, two_steps: 
 def test_an_encoder_is_told_by_its_name_on_the_hub_alone(
     encoder: str, shown: str, on_hub: bool, model: LoadedModel, two_steps: Path, exported: Path
 ) -> None:
-    known = ModelFacts.of_folder(two_steps)
+    known = Provenance.of(two_steps)
     first = known.steps[0]
-    config = {**first.facts["config"], "encoder": encoder, "parameters": {"words": encoder, "k": 3}}
-    facts = replace(known, steps=(replace(first, facts={**first.facts, "config": config}), known.steps[1]))
+    config = {**first.record["config"], "encoder": encoder, "parameters": {"words": encoder, "k": 3}}
+    facts = replace(known, steps=(replace(first, record={**first.record, "config": config}), known.steps[1]))
     report = ExportReport.of("hf", exported, model, built_in(), compare(torch.eye(2), torch.eye(2)))
     card = model_card(replace(model, encoder=encoder), report, facts)
     assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == (encoder if on_hub else None)
@@ -310,8 +312,9 @@ def test_a_folder_is_never_taken_for_a_name_on_the_hub(
 def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>|[x](http://y)`---`"
     named = replace(model, labels=model.labels.renamed(["animal"], hostile))
-    step = StepFacts(1, hostile, {"name": hostile, "kind": hostile, "data": {"train": {"hash": hostile}}})
-    facts = ModelFacts(f"m\n---\n# {hostile}", (step,))
+    record = {"name": hostile, "kind": hostile, "types": [hostile], "data": {"train": {"hash": hostile}}}
+    step = LineageStep(StoredStep(tmp_path, "0001", hostile), record, (hostile,), None, None)
+    facts = Provenance(f"m\n---\n# {hostile}", (step,))
     export_huggingface(named, tmp_path / "hf", facts=facts, license="mit")
     text = (tmp_path / "hf" / "README.md").read_text()
     assert front_matter(tmp_path / "hf")["license"] == "mit"

@@ -19,7 +19,7 @@ import pytest
 
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
-from cfner.interop.model_card import ModelFacts
+from cfner.interop.model_card import Provenance
 from cfner.practice.diff.sources import two_models
 from cfner.practice.history.history import history, merge, rename, rollback, verify
 from cfner.store.open import open_model
@@ -221,11 +221,10 @@ def test_a_false_record_is_one_error_of_every_command(
         "merge": lambda: merge(model, ["animal", "city"], "beast"),
         "rollback": lambda: rollback(model, 2),
         "load": lambda: ContinualTagger.load(model),
-        "card": lambda: ModelFacts.of_folder(model),
+        "card": lambda: Provenance.of(model),
     }
     if file == LABELS:
         commands["open"] = lambda: open_model(model)
-        del commands["card"]  # does not look at them
     elif file == FACTS:
         commands["diff"] = lambda: two_models([str(model)])
     for name, command in commands.items():
@@ -298,7 +297,7 @@ def test_parents_in_a_circle_have_an_end(two_steps: Path, tmp_path: Path) -> Non
     hash_of = json.loads((second / "seal.json").read_text())["hash"]
     (first / "step.json").write_text(json.dumps({**facts, "parent": hash_of}))
     with pytest.raises(ModelError, match="each other's parents"):
-        ModelFacts.of_folder(model)
+        Provenance.of(model)
 
 
 def test_a_hostile_corpus_is_one_error(watch: Watch, tmp_path: Path) -> None:

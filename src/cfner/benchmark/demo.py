@@ -16,8 +16,7 @@ from cfner.files.json_files import write_json_atomic
 from cfner.network.prediction import Prediction
 from cfner.pages.heat_map import heat_maps
 from cfner.runs.stream_run import RunResult, run_stream
-from cfner.store.model_folder import ModelFolder
-from cfner.store.step_files import read_facts
+from cfner.store.lineage import lineage
 from cfner.stream.stream import TaskStream
 from cfner.synthetic.generate import generate
 from cfner.tagger import ContinualTagger
@@ -107,7 +106,6 @@ def _not_ours(out: Path) -> Iterator[Path]:
         if item.name not in {_MARK, _RESULTS, _PICTURE, *METHODS} and not is_partial(item):
             yield item
     for method in METHODS:
-        folder = ModelFolder(out / method)
-        for step in map(folder.step, folder.names()):
-            if read_facts(step)["name"] != f"step {int(step.name)}":
-                yield step.folder
+        for step in lineage(out / method):
+            if step.name != f"step {step.number}":
+                yield step.stored.folder

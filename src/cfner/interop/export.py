@@ -9,11 +9,11 @@ from cfner.errors import ConfigError, ModelError, nearest
 from cfner.interop.calibration import read_calibration
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import export_huggingface
-from cfner.interop.model_card import ModelFacts
+from cfner.interop.model_card import Provenance
 from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx, refuse_device
 from cfner.interop.onnx_export import export_onnx, in_onnx
 from cfner.store.model_files import LoadedModel
-from cfner.store.open import is_model_folder, open_model
+from cfner.store.open import open_model
 
 Kind = Literal["hf", "onnx"]
 Runtime = Literal["torch", "onnx", "onnx-int8"]
@@ -42,7 +42,7 @@ def export_model(
     refuse_occupied(Path(folder), overwrite)  # before anything large is read
     texts = None if calibrate is None else read_calibration(calibrate)
     # on the processor, where the export is read back and compared
-    model, facts = open_model(source, step, device="cpu"), facts_of(source, step)
+    model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
     if to == "hf":
         return export_huggingface(
             model, folder, calibration=texts, facts=facts, license=license, overwrite=overwrite
@@ -50,14 +50,6 @@ def export_model(
     return export_onnx(
         model, folder, int8=int8, calibration=texts, facts=facts, license=license, overwrite=overwrite
     )
-
-
-def facts_of(source: str | Path, step: int | None = None) -> ModelFacts:
-    """What is recorded of a model: everything in a folder of steps, its name alone elsewhere."""
-    if is_model_folder(source):
-        return ModelFacts.of_folder(source, step)
-    path = Path(source)
-    return ModelFacts.unknown(path.resolve().name if path.exists() else str(source))
 
 
 def open_for_prediction(

@@ -18,7 +18,7 @@ from cfner.errors import ModelError
 from cfner.files.atomic import atomic_folder
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, mean_feature_norm, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied
-from cfner.interop.model_card import ModelFacts, model_card
+from cfner.interop.model_card import Provenance, model_card
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers
 from cfner.network.head import CosineHead, Head, LinearHead
 from cfner.network.network import TaggerOutput
@@ -31,7 +31,7 @@ def export_huggingface(
     folder: str | Path,
     *,
     calibration: Calibration | None = None,
-    facts: ModelFacts | None = None,
+    facts: Provenance | None = None,
     license: str | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
@@ -60,7 +60,7 @@ def export_huggingface(
                 where=str(target),
                 remedy="This is a fault of the export for this kind of encoder: please report it.",
             )
-        card = model_card(model, report, facts or ModelFacts.unknown(target.name), license=license)
+        card = model_card(model, report, facts or Provenance(target.name), license=license)
         report.write(unfinished, card)
     return report
 

@@ -2,83 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.errors import ModelError
 from cfner.evaluation.scores import Scores
 from cfner.files.markdown import escaped, table
 from cfner.files.safe_text import json_text, visible
 from cfner.interop.export_folder import ExportReport
 from cfner.interop.redact import is_hub_name, public, public_settings
 from cfner.interop.usage import usage
+from cfner.store.lineage import LineageStep, ancestors
 from cfner.store.model_files import FIXED_AT_CREATION, LoadedModel
-from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there
+from cfner.store.open import is_model_folder
+from cfner.store.step_files import SCORES
 
 
 @dataclass(frozen=True)
-class StepFacts:
-    """One step of a model's lineage, from its step.json."""
-
-    number: int
-    hash: str
-    facts: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        return str(self.facts.get("name") or self.facts.get("kind") or f"step {self.number}")
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return tuple(map(str, self.facts.get("types", ())))
-
-
-@dataclass(frozen=True)
-class ModelFacts:
+class Provenance:
     """What a card says about a model beyond its weights. ``steps``: oldest first, the model itself last."""
 
     name: str
-    steps: tuple[StepFacts, ...] = ()
+    steps: tuple[LineageStep, ...] = ()
     scores: Scores | None = None
     scored_on: str = "the test data of its last step"
 
     @classmethod
-    def unknown(cls, name: str) -> ModelFacts:
-        """Of a model whose history is not recorded, such as somebody's checkpoint."""
-        return cls(name)
-
-    @classmethod
-    def of_folder(cls, folder: str | Path, step: int | None = None) -> ModelFacts:
-        """Follow the lineage of a model folder's current step (or another) back to the first."""
-        model = ModelFolder(folder)
-        by_hash = {stored.hash: stored for stored in map(model.step, model.names())}
-        last = model.step(step)
-        chain: list[StepFacts] = []
-        following: StoredStep | None = last
-        while following is not None:
-            if len(chain) == len(by_hash):  # the hashes in seals that nobody checked may be anything
-                raise ModelError(
-                    "The steps of the model are each other's parents: the lineage is broken.",
-                    where=str(folder),
-                    remedy="Find the damaged step: cfner history MODEL --verify.",
-                )
-            facts = read_facts(following)
-            chain.append(StepFacts(int(following.name), following.hash, facts))
-            following = by_hash.get(facts["parent"])
-        scores = read_if_there(last, SCORES, Scores.from_json)
-        return cls(
-            Path(folder).resolve().name,
-            tuple(reversed(chain)),
-            scores,
-            cls.scored_on if scores is None else str(last.read_json(SCORES).get("scored_on", cls.scored_on)),
-        )
+    def of(cls, source: str | Path, step: int | None = None) -> Provenance:
+        """Everything that a folder of steps records; of a checkpoint its name alone."""
+        path = Path(source)
+        if not is_model_folder(path):
+            return cls(path.resolve().name if path.exists() else str(source))
+        steps = tuple(ancestors(path, step))
+        last = steps[-1]
+        scored = {} if last.scores is None else last.stored.read_json(SCORES)
+        on = str(scored.get("scored_on", cls.scored_on))
+        return cls(path.resolve().name, steps, last.scores, on)
 
 
 def model_card(
-    model: LoadedModel, report: ExportReport, facts: ModelFacts, *, license: str | None = None
+    model: LoadedModel, report: ExportReport, facts: Provenance, *, license: str | None = None
 ) -> str:
     """Front matter as the hub expects it, then text. Nothing from a label or a path is taken as markup."""
     parts = [
@@ -106,7 +70,7 @@ def model_card(
     return "\n".join(parts)
 
 
-def _front_matter(model: LoadedModel, report: ExportReport, facts: ModelFacts, license: str | None) -> str:
+def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, license: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
     # every value is one line: a line of three dashes in one of them would end the front matter
@@ -159,19 +123,19 @@ def _scores(scores: Scores | None, scored_on: str) -> str:
     )
 
 
-def _lineage(facts: ModelFacts) -> str:
+def _lineage(facts: Provenance) -> str:
     if not facts.steps:
         return "Its history is not recorded here: it was not made of a folder of steps.\n"
     rows = []
     for step in facts.steps:
-        train = (step.facts.get("data") or {}).get("train") or {}
+        train = (step.record.get("data") or {}).get("train") or {}
         rows.append(
             [
                 str(step.number),
-                escaped(str(step.facts.get("kind", "learn"))),
+                escaped(step.kind),
                 escaped(step.name),
                 ", ".join(escaped(type_) for type_ in step.types),
-                escaped(str(step.facts.get("method") or "")),
+                escaped(step.method or ""),
                 str(train.get("sentences", "")),
                 escaped(str(train.get("hash", ""))[:16]),
                 escaped(step.hash[:16]),
@@ -184,7 +148,7 @@ def _lineage(facts: ModelFacts) -> str:
     )
 
 
-def _limits(model: LoadedModel, facts: ModelFacts) -> str:
+def _limits(model: LoadedModel, facts: Provenance) -> str:
     early = "" if len(facts.steps) < 2 else (
         "Types of earlier steps were kept without their data: look at their scores above before you rely on "
         "them. "
@@ -200,8 +164,8 @@ def _limits(model: LoadedModel, facts: ModelFacts) -> str:
     )
 
 
-def _reproduction(model: LoadedModel, facts: ModelFacts) -> str:
-    if not facts.steps or "config" not in facts.steps[-1].facts:
+def _reproduction(model: LoadedModel, facts: Provenance) -> str:
+    if not facts.steps or "config" not in facts.steps[-1].record:
         return "The settings of its training are not recorded here.\n"
     parts = [
         "With the same data (compare the hashes above), the versions and the settings of each step, and one "
@@ -211,13 +175,13 @@ def _reproduction(model: LoadedModel, facts: ModelFacts) -> str:
     ]
     before: Any = None
     for step in facts.steps:
-        if step.facts.get("kind", "learn") != "learn":
+        if step.kind != "learn":
             continue
         # the model's own word for its encoder: as a setting, a folder can look like a name on the hub
-        settings = public_settings({**(step.facts.get("config") or {}), "encoder": model.encoder})
-        if step.facts.get("parent"):  # what the model is, is not a setting of learning
+        settings = public_settings({**(step.record.get("config") or {}), "encoder": model.encoder})
+        if step.record.get("parent"):  # what the model is, is not a setting of learning
             settings = {key: value for key, value in settings.items() if key not in FIXED_AT_CREATION}
-        versions = ", ".join(f"{name} {value}" for name, value in (step.facts.get("versions") or {}).items())
+        versions = ", ".join(f"{name} {value}" for name, value in (step.record.get("versions") or {}).items())
         # JSON has no line that begins with backquotes, so nothing in it can end the block
         block = f"```json\n{json_text(settings, indent=1)}\n```\n"
         same = settings == before

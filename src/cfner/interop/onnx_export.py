@@ -23,7 +23,7 @@ from cfner.files.json_files import write_json
 from cfner.interop.calibration import Calibration, built_in, compare, encoded, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import name_labels, save_tokenizer
-from cfner.interop.model_card import ModelFacts, model_card
+from cfner.interop.model_card import Provenance, model_card
 from cfner.interop.onnx import ONNX_FILE, OnnxModel, OnnxNetwork, onnxruntime, read_onnx
 from cfner.interop.redact import public
 from cfner.store.model_files import LoadedModel
@@ -38,7 +38,7 @@ def export_onnx(
     *,
     int8: bool = False,
     calibration: Calibration | None = None,
-    facts: ModelFacts | None = None,
+    facts: Provenance | None = None,
     license: str | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
@@ -63,7 +63,7 @@ def export_onnx(
                 where=str(target),
                 remedy="This encoder cannot be exported faithfully; use it in torch, or export --to hf.",
             )
-        card = model_card(model, report, facts or ModelFacts.unknown(target.name), license=license)
+        card = model_card(model, report, facts or Provenance(target.name), license=license)
         report.write(unfinished, card)
     return report
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from cfner.errors import CfnerError
 from cfner.evaluation.scores import Scores
 from cfner.serving.schemas import StepFacts, StepScores, TypeScore
+from cfner.store.lineage import describe
 from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels
 
 log = logging.getLogger("cfner.serving")
 
@@ -43,17 +43,17 @@ def _damaged(number: int, hash_: str, error: CfnerError) -> StepFacts:
 
 
 def _facts(stored: StoredStep) -> StepFacts:
-    record = read_facts(stored)
+    step = describe(stored)
     return StepFacts(
-        step=int(stored.name),
-        name=record["name"] or f"step {int(stored.name)}",
-        kind=record.get("kind", "learn"),
-        hash=stored.hash,
-        types=list(read_labels(stored).types),
-        learned=record["types"],
+        step=step.number,
+        name=step.name,
+        kind=step.kind,
+        hash=step.hash,
+        types=list(step.known),
+        learned=list(step.types),
         created=stored.saved(),
-        method=record.get("method"),
-        scores=_scores(read_if_there(stored, SCORES, Scores.from_json)),
+        method=step.method,
+        scores=_scores(step.scores),
     )
 
 

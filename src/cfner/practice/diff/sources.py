@@ -15,10 +15,10 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
 from cfner.interop.text_stream import read_texts, sentence_of_text
+from cfner.store.lineage import lineage_step
 from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import is_model_folder, open_model
-from cfner.store.step_files import read_facts
 
 _STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>\d+)")
 _TAG: Final = re.compile(r"O|[BIESLUM]-\S+")
@@ -77,14 +77,12 @@ def two_models(
 
 def _step_before(source: str, step: int) -> int:
     """The step that this one came from: after a rollback that is not the one with the number before."""
-    folder = ModelFolder(source)
-    parent = read_facts(folder.step(step))["parent"]
-    earlier = [int(name) for name in folder.names() if folder.step(name).hash == parent]
-    if not earlier:
+    parent = lineage_step(source, step).parent
+    if parent is None:
         raise ConfigError(
             f"There is no step before step {step}.", where=source, remedy="Name two steps: --step, --step2."
         )
-    return earlier[-1]
+    return parent
 
 
 @dataclass(frozen=True)

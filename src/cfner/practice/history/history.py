@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
-from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
+from cfner.store.lineage import LineageStep, lineage, lineage_step
 from cfner.store.link_steps import link_files
-from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
+from cfner.store.model_folder import SEAL, ModelFolder
 from cfner.store.save import as_stored
-from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
+from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_labels
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
 
@@ -45,11 +44,8 @@ class PastStep:
 
 def history(model: str | Path) -> list[PastStep]:
     """All steps in the order in which they were added; a step's parent is not always the one before it."""
-    folder = ModelFolder(model)
-    current = folder.current_name()
-    stored = [folder.step(name) for name in folder.names()]
-    number_of = {step.hash: int(step.name) for step in stored}
-    return [_told(step, number_of, step.name == current) for step in stored]
+    current = ModelFolder(model).current_name()
+    return [_told(step, step.stored.name == current) for step in lineage(model)]
 
 
 def verify(model: str | Path) -> list[PastStep]:
@@ -75,9 +71,8 @@ def verify(model: str | Path) -> list[PastStep]:
 def rollback(model: str | Path, step: int) -> PastStep:
     """Make an earlier (or later) step current, after checking its bytes. Nothing is removed."""
     folder = ModelFolder(model)
-    target = folder.step(step)
-    folder.verify(target)
-    told = _told(target, _numbers(folder), current=True)  # before anything is changed
+    target = folder.verified(step)
+    told = _told(lineage_step(model, target.name), current=True)  # before anything is changed
     with locked(folder.path, wait=PATIENCE):
         folder.point_to(target.name)
     return told
@@ -104,13 +99,13 @@ def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -
 
 def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
     folder = ModelFolder(model)
-    source = folder.step()
-    folder.verify(source)
-    step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
+    source = folder.verified()
+    before = lineage_step(model)
+    step = before.record
     renamed = read_labels(source).renamed(types, into)
 
-    def names(before: Sequence[str]) -> list[str]:
-        return list(dict.fromkeys(into if type_ in types else type_ for type_ in before))
+    def names(old: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(into if type_ in types else type_ for type_ in old))
 
     # a merged type must not be both learned here and known before
     current = names(step["types"])
@@ -127,10 +122,11 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
         link_files(source, path, leave_out=_WRITTEN_ANEW)
         write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
         write_json(path / FACTS, as_stored(record, source.hash))
-        if kind == "rename" and scores is not None:
+        if kind == "rename" and before.scores is not None:
             write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
 
-    return _told(folder.add(write), _numbers(folder), current=True)
+    added = folder.add(write)
+    return _told(lineage_step(model, added.name), current=True)
 
 
 def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
@@ -142,35 +138,23 @@ def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, 
     }
 
 
-def _numbers(folder: ModelFolder) -> dict[str, int]:
-    """The steps by their hashes, but not those with damaged seals: one goes back to get away from them."""
-    found = {}
-    for name in folder.names():
-        with suppress(ModelError):
-            found[folder.step(name).hash] = int(name)
-    return found
-
-
-def _told(step: StoredStep, number_of: Mapping[str, int], current: bool) -> PastStep:
-    facts, known = read_facts(step), read_labels(step).types
-    scores = read_if_there(step, SCORES, Scores.from_json)
-    if scores is not None and set(scores.types) != set(known):  # a mean over some of the types would mislead
+def _told(step: LineageStep, current: bool) -> PastStep:
+    scores, operation, learned = step.scores, step.record.get("operation"), step.kind == "learn"
+    if scores is not None and set(scores.types) != set(step.known):  # a mean over some of them would mislead
         scores = None
-    kind, operation = facts.get("kind", "learn"), facts.get("operation")
-    learned = kind == "learn"
     return PastStep(
-        number=int(step.name),
-        kind=kind,
-        name=facts["name"],
-        types=tuple([operation["into"]] if operation else facts["types"]),
-        all_types=known,
-        parent=number_of.get(facts["parent"]),
+        number=step.number,
+        kind=step.kind,
+        name=step.name,
+        types=tuple([operation["into"]] if operation else step.types),
+        all_types=step.known,
+        parent=step.parent,
         current=current,
-        method=facts.get("method") if learned else None,
-        sentences=facts["data"]["train"]["sentences"] if learned else None,
-        data=facts["data"] if learned else None,
+        method=step.method if learned else None,
+        sentences=step.record["data"]["train"]["sentences"] if learned else None,
+        data=step.record["data"] if learned else None,
         micro_f1=None if scores is None else scores.micro_f1,
         macro_f1=None if scores is None else scores.macro_f1,
-        saved=step.saved(),
+        saved=step.stored.saved(),
         hash=step.hash,
     )
