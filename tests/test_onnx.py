@@ -25,7 +25,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import MissingExtraError, ModelError
 from cfner.interop import onnx_export
-from cfner.interop.calibration import encoded, word_logits
+from cfner.interop.calibration import word_logits
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import refuse_occupied
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
@@ -81,7 +81,7 @@ def long_and_short(corpus: Corpus) -> list[Sentence]:
 def test_the_same_predictions(exported: Path, model: LoadedModel, tiny_corpus: Corpus) -> None:
     sentences = long_and_short(tiny_corpus)
     theirs = read_onnx(exported)
-    text = encoded(model, sentences)
+    text = model.encode(sentences)
     torch.testing.assert_close(
         word_logits(theirs.network, text), word_logits(model.network, text), rtol=0, atol=1e-4
     )
@@ -123,7 +123,7 @@ def test_eight_bits_are_smaller_and_nearly_the_same(
 ) -> None:
     sizes = [(folder / "model.onnx").stat().st_size for folder in (small, exported)]
     assert sizes[0] < sizes[1]
-    text = encoded(model, tiny_corpus.test)
+    text = model.encode(tiny_corpus.test)
     logits = [word_logits(network, text) for network in (read_onnx(small).network, model.network)]
     same = (logits[0].argmax(1) == logits[1].argmax(1)).float().mean()
     assert same > 0.9
@@ -277,7 +277,7 @@ def test_damage_and_misuse_are_told(exported: Path, two_steps: Path, tmp_path: P
     with pytest.raises(ModelError, match="no weights for torch"):
         open_for_prediction(exported, runtime="torch")
     network = read_onnx(exported).network
-    text = encoded(read_onnx(exported), [Sentence(("ada",))])
+    text = read_onnx(exported).encode([Sentence(("ada",))])
     with pytest.raises(ModelError, match="no features of its layers"):
         list(outputs(network, text, probes=[Features()]))
     assert is_onnx_folder(exported) and not is_onnx_folder(two_steps)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from cfner.batches.encoding import encode
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
@@ -160,7 +159,7 @@ class ContinualTagger:
         """The mentions in each of the sentences, and no more: ``predict`` also says how certain they are."""
         self._refuse_half_learned()
         model = self.model
-        text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+        text = model.encode(sentences)
         found = predict_spans(model.network, text, model.labels, batch_size=self.config.eval_batch_size)
         return tuple(found)
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from cfner.batches.encoding import encode
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.network.inference import outputs
 from cfner.tagger import ContinualTagger
@@ -35,7 +34,7 @@ def word_features(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> dic
                     chosen[start + word] = types.index(span.type)
         start += len(sentence)
     model = tagger.model
-    text = encode(kept, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    text = model.encode(kept)
     features: dict[int, Any] = {}
     for batch, out in outputs(model.network, text, batch_size=tagger.config.eval_batch_size):
         for place, ref in enumerate(batch.refs.tolist()):

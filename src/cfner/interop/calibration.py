@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cfner.batches.encoding import EncodedText, encode
+from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CorpusError
 from cfner.interop.text_stream import read_texts, sentence_of_text
@@ -86,13 +85,9 @@ def read_calibration(file: str | Path, format: str | None = None) -> Calibration
     return Calibration(sentences, path.name)
 
 
-def encoded(model: TaggingModel, sentences: Sequence[Sentence]) -> EncodedText:
-    return encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
-
-
 def mean_feature_norm(model: TaggingModel, calibration: Calibration) -> float:
     """The mean length of what the head reads, over all words."""
-    text = encoded(model, calibration.sentences)
+    text = model.encode(calibration.sentences)
     norms = [out.features.norm(dim=1).cpu() for _, out in outputs(model.network, text, batch_size=_BATCH)]
     return float(torch.cat(norms).mean())
 

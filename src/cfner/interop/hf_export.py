@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cfner.batches.loader import TokenBatch
 from cfner.errors import ModelError
 from cfner.files.atomic import atomic_folder
-from cfner.interop.calibration import Calibration, built_in, compare, encoded, mean_feature_norm, word_logits
+from cfner.interop.calibration import Calibration, built_in, compare, mean_feature_norm, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.model_card import Provenance, model_card
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers
@@ -127,7 +127,7 @@ def _both(model: LoadedModel, folder: Path, calibration: Calibration) -> tuple[T
 
     stock = AutoModelForTokenClassification.from_pretrained(folder, local_files_only=True).eval()
     tokenizer = prepare_tokenizer(AutoTokenizer.from_pretrained(folder, local_files_only=True))
-    text = encoded(model, calibration.sentences)
+    text = model.encode(calibration.sentences)
     original = word_logits(model.network, text)
-    theirs = encoded(replace(model, tokenizer=tokenizer), calibration.sentences)
+    theirs = replace(model, tokenizer=tokenizer).encode(calibration.sentences)
     return original, word_logits(_StockScorer(stock), theirs)

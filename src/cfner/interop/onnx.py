@@ -10,6 +10,7 @@ from typing import Any, overload
 import torch
 from torch import nn
 
+from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import TokenBatch
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, MissingExtraError, ModelError
@@ -75,6 +76,10 @@ class OnnxModel:
     max_length: int
     encoder: str
     overlap: int | None
+
+    def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
+        """Sentences as the encoder reads them: subwords in windows."""
+        return encode(sentences, self.tokenizer, max_length=self.max_length, overlap=self.overlap)
 
 
 def is_onnx_folder(source: str | Path) -> bool:
@@ -152,11 +157,9 @@ class OnnxTagger:
 
     def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
         """Entity-level scores over all types."""
-        from cfner.interop.calibration import encoded
-
         kept = [sentence for sentence in sentences if len(sentence)]
         predicted = predict_spans(
-            self.model.network, encoded(self.model, kept), self.model.labels, batch_size=self.batch_size
+            self.model.network, self.model.encode(kept), self.model.labels, batch_size=self.batch_size
         )
         return score([sentence.spans for sentence in kept], predicted, self.types)
 

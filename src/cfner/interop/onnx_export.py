@@ -20,7 +20,7 @@ from cfner.batches.loader import collate
 from cfner.errors import MissingExtraError, ModelError
 from cfner.files.atomic import atomic_folder
 from cfner.files.json_files import write_json
-from cfner.interop.calibration import Calibration, built_in, compare, encoded, word_logits
+from cfner.interop.calibration import Calibration, built_in, compare, word_logits
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.model_card import Provenance, model_card
@@ -52,7 +52,7 @@ def export_onnx(
     with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         write_onnx(model, unfinished / ONNX_FILE, int8=int8)
         _write_neighbours(model, unfinished)
-        text = encoded(model, measured_on.sentences)
+        text = model.encode(measured_on.sentences)
         exported = word_logits(OnnxNetwork(unfinished / ONNX_FILE), text)
         agreement = compare(word_logits(model.network, text), exported)
         report = ExportReport.of("onnx-int8" if int8 else "onnx", target, model, measured_on, agreement)
@@ -131,7 +131,7 @@ class _Graph(nn.Module):
 
 def _example(model: LoadedModel) -> tuple[Tensor, Tensor]:
     """Two real windows of different length: tracing must see padding, and no size that is 1."""
-    batch = collate(encoded(model, built_in().sentences[:2]), [0, 1])
+    batch = collate(model.encode(built_in().sentences[:2]), [0, 1])
     return batch.input_ids, batch.attention_mask
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from cfner.batches.encoding import EncodedText, encode
+from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence, Span
 from cfner.network.inference import WordScorer, decode, outputs
 from cfner.stream.labels import LabelSpace
@@ -22,19 +22,14 @@ _WORDS_AT_A_TIME = 20_000
 class TaggingModel(Protocol):
     """What tagging needs: something that scores words, and how it reads and names them.
 
-    ``saving.LoadedModel`` is one (its network runs in torch), ``interop.onnx.OnnxModel`` another.
+    ``LoadedModel`` is one (its network runs in torch), ``OnnxModel`` another.
     """
 
     @property
     def network(self) -> WordScorer: ...
     @property
-    def tokenizer(self) -> Any: ...
-    @property
     def labels(self) -> LabelSpace: ...
-    @property
-    def max_length(self) -> int: ...
-    @property
-    def overlap(self) -> int | None: ...
+    def encode(self, sentences: Sequence[Sentence]) -> EncodedText: ...
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int =
 
     A word's label is that of its first subword.
     """
-    text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    text = model.encode(sentences)
     ids, scores = _labels_and_scores(model.network, text, model.labels, batch_size)
     predictions = []
     for index, (sentence, spans) in enumerate(zip(sentences, decode(ids, text, model.labels), strict=True)):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from cfner.batches.encoding import EncodedText, IntArray, encode
+from cfner.batches.encoding import EncodedText, IntArray
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ModelError
@@ -46,9 +46,7 @@ class Pipeline:
     def tag(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """The entities of each text: the same, to the last digit, in whatever company the text comes."""
         sentences = [sentence_from_characters(text, [])[0] for text in texts]
-        encoded = encode(
-            sentences, self.model.tokenizer, max_length=self.model.max_length, overlap=self.model.overlap
-        )
+        encoded = self.model.encode(sentences)
         found = _Words(encoded)
         self._compute(found, np.arange(encoded.windows), _WINDOWS_AT_A_TIME)
         while True:  # each round makes at least one more window exact

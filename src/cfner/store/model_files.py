@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from cfner.batches.encoding import EncodedText, encode
+from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
 from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
@@ -41,6 +43,10 @@ class LoadedModel:
     max_length: int
     encoder: str
     overlap: int | None
+
+    def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
+        """Sentences as the encoder reads them: subwords in windows."""
+        return encode(sentences, self.tokenizer, max_length=self.max_length, overlap=self.overlap)
 
 
 def write_model(folder: Path, model: LoadedModel) -> None:

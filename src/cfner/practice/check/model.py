@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from cfner.batches.encoding import EncodedText, encode
+from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError
 from cfner.methods.registry import Method
@@ -35,8 +35,7 @@ def method_findings(method: Method, head: str) -> Iterator[Finding]:
 
 
 def encoded(model: LoadedModel, sentences: Sequence[Sentence]) -> EncodedText:
-    filled = [sentence for sentence in sentences if len(sentence)]
-    return encode(filled, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
+    return model.encode([sentence for sentence in sentences if len(sentence)])
 
 
 def window_findings(model: LoadedModel, text: EncodedText) -> Iterator[Finding]:
