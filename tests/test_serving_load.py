@@ -33,7 +33,7 @@ from cfner.errors import ConfigError
 from cfner.serving.app import create_app
 from cfner.serving.connections import Connections
 from cfner.serving.pipeline import Pipeline
-from cfner.serving.server import in_background, serve
+from cfner.serving.server import _stopped_by_signals, in_background, serve
 from cfner.serving.settings import ServeSettings
 from cfner.store.model_folder import ModelFolder
 from serving_models import TEXTS, add_step, make_model, spoil
@@ -445,6 +445,22 @@ def test_sigterm_finishes_what_was_accepted(model: Path) -> None:
         process.wait()
         assert process.stderr is not None
         process.stderr.close()
+
+
+def test_a_signal_before_uvicorn_listens_is_heard_and_other_threads_do_not_handle_signals() -> None:
+    server = uvicorn.Server(uvicorn.Config("app:app"))
+
+    def elsewhere() -> bool:
+        with _stopped_by_signals(server):
+            return server.should_exit
+
+    with ThreadPoolExecutor(1) as pool:
+        assert not pool.submit(elsewhere).result()
+    before = signal.getsignal(signal.SIGTERM)
+    with _stopped_by_signals(server):
+        signal.raise_signal(signal.SIGTERM)
+    assert server.should_exit
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_port_in_use_is_told_before_the_model_is_loaded(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def serve(
     with _listening(settings) as listening:
         config = _config(source, settings, access_log=access_log)
         server = _Server(config, lambda: ready and ready(_address(listening, settings)))
-        with _signals_are_done():
+        with _stopped_by_signals(server):
             server.run(sockets=[listening])
 
 
@@ -92,9 +92,17 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def _signals_are_done() -> Iterator[None]:
-    """uvicorn stops in peace on a signal and then raises it again: an orderly stop is exit code 0."""
-    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGTERM)}
+def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """uvicorn stops in peace on a signal and then raises it again, for who handled it before. That is this,
+    so that an orderly stop is exit code 0, and one that comes before uvicorn listens to signals is heard."""
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():  # no other may handle signals
+        yield
+        return
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
