@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import string
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,5 @@ def methods_as_before() -> Iterator[None]:
     yield
     registry._METHODS.clear()
     registry._METHODS.update(before)
+    for name in [name for name in sys.modules if name.startswith("cfner_method_")]:
+        del sys.modules[name]  # so that another test can load the same file

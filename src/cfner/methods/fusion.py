@@ -27,7 +27,7 @@ class Fusion(Wrapper):
     name: ClassVar[str] = "fusion"
     title: ClassVar[str] = "Weight fusion"
     paper: ClassVar[str] = (
-        "Xiao et al. 2023, Endpoints Weight Fusion for Class Incremental Segmentation (CVPR)"
+        "Xiao et al. 2023, Endpoints Weight Fusion for Class Incremental Semantic Segmentation (CVPR)"
     )
     good_for: ClassVar[str] = "A method that learns well and forgets much."
     Parameters = FusionParameters

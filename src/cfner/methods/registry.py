@@ -112,7 +112,7 @@ def register(method: M) -> M:
 def load_file(path: str | Path) -> list[str]:
     """Run a file that registers methods of its own; their names. Only ever a file that the user named."""
     file = Path(path).resolve()
-    before = set(_METHODS)
+    before, wrappers = set(_METHODS), set(_WRAPPERS)
     name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         found = importlib.util.spec_from_file_location(name, file)
@@ -133,7 +133,7 @@ def load_file(path: str | Path) -> list[str]:
                 where=str(path),
                 remedy="'cfner bench add-method NAME' writes one that can.",
             ) from error
-    registered = [key for key, kind in _METHODS.items() if kind.__module__ == name]
+    registered = [key for key, kind in (_METHODS | _WRAPPERS).items() if kind.__module__ == name]
     if not registered:
         raise ConfigError(
             "The file registers no method.",

@@ -35,10 +35,8 @@ class MatchedPredictions:
         """[W] which tokens read averaged predictions."""
         if self.curriculum is None:
             return inputs.is_entity
-        if inputs.teacher is None:
-            raise TrainingError("Effect_O was used in a step that has no teacher.")
-        sure = inputs.teacher.confidence > self.curriculum.threshold(inputs.epoch)
-        return inputs.teacher.defined_other & sure & inputs.is_other
+        sure = inputs.old.confidence > self.curriculum.threshold(inputs.epoch)
+        return inputs.old.defined_other & sure & inputs.is_other
 
     def log_probs(self, inputs: TermInputs, tokens: Tensor, temperature: float) -> Tensor:
         own = (inputs.logits[tokens] / temperature).log_softmax(1)  # [n, C]

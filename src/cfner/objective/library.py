@@ -11,13 +11,7 @@ from torch import Tensor
 from cfner.errors import TrainingError
 from cfner.network.probes import Features, LayerSums, Probe, Reading
 from cfner.objective import losses
-from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, TeacherView, Term, TermInputs
-
-
-def _teacher(inputs: TermInputs) -> TeacherView:
-    if inputs.teacher is None:
-        raise TrainingError("A term that keeps old knowledge was used in a step that has no teacher.")
-    return inputs.teacher
+from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, Term, TermInputs
 
 
 def _cosines(inputs: TermInputs) -> Tensor:
@@ -31,7 +25,7 @@ def _cosines(inputs: TermInputs) -> Tensor:
 
 def read_by_both(inputs: TermInputs, probe: Probe) -> tuple[Reading, Reading]:
     """What a probe read of the student and of the teacher."""
-    return inputs.readings[probe.name], _teacher(inputs).readings[probe.name]
+    return inputs.readings[probe.name], inputs.old.readings[probe.name]
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class Distil(Term):
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = inputs.is_other
-        logits = _teacher(inputs).logits[tokens]
+        logits = inputs.old.logits[tokens]
         if self.hard:
             target = F.one_hot(logits.argmax(1), logits.shape[1]).to(logits)
         else:

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Protocol
 import torch
 from torch import Tensor
 
-from cfner.errors import ConfigError
+from cfner.errors import ConfigError, TrainingError
 from cfner.network.probes import Features, Probe, Reading
 from cfner.objective.matching import ScoreBank
 
@@ -86,6 +86,13 @@ class TermInputs:
     def teacher(self) -> TeacherView | None:
         """The network as it came into the step; None in a first step."""
         return self.teachers.get("old")
+
+    @property
+    def old(self) -> TeacherView:
+        """The same, for terms that cannot do without."""
+        if self.teacher is None:
+            raise TrainingError("A term that keeps old knowledge was used in a step that has no teacher.")
+        return self.teacher
 
     @property
     def is_entity(self) -> Tensor:
