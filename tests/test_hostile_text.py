@@ -1,4 +1,4 @@
-"""Hostile words and labels through everything that shows them: text stays text. Counts: see scale.py."""
+"""Hostile words and labels through everything that shows them: text stays text. Counts: see counts.py."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The server under more than it can bear: ten times its capacity, crowds of slow clients, endless bodies,
-malformed requests, reloads of damaged steps, SIGTERM in the middle. Counts: see scale.py."""
+malformed requests, reloads of damaged steps, SIGTERM in the middle. Counts: see counts.py."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Text = str | Sentence
 
 
 class OnnxNetwork(nn.Module):
-    """What ``model.network.Network`` is, computed by onnxruntime: words in, logits out, nothing to train."""
+    """What ``network.Network`` is, computed by onnxruntime: words in, logits out, nothing to train."""
 
     def __init__(self, file: str | Path) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class OnnxNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """What ``model.saving.LoadedModel`` is, read from an exported folder. ``tag`` takes either."""
+    """What ``store.model_files.LoadedModel`` is, read from an exported folder. ``tag`` takes either."""
 
     network: OnnxNetwork
     tokenizer: Any

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.formats.conll import columns_of
@@ -18,7 +18,6 @@ from cfner.files.safe_text import json_text
 from cfner.interop.text_stream import read_texts
 from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 
-OutputFormat = Literal["jsonl", "conll", "docbin"]
 SPANS_KEY = "cfner"  # doc.spans[...]: the entities again, with their scores in its attrs
 DOCS_PER_PART = 10_000
 

@@ -8,7 +8,6 @@ how far the student still agrees with the old model about the old types of the s
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal
 
 from cfner.batches.step_data import StepData
 from cfner.corpus.sentence import Span
@@ -17,7 +16,6 @@ from cfner.network.inference import predict_spans
 from cfner.network.network import Network
 from cfner.stream.labels import LabelSpace
 
-Rule = Literal["new", "new+old"]
 Spans = list[list[Span]]
 
 
