@@ -124,8 +124,9 @@ def load_file(path: str | Path) -> list[str]:
             found.loader.exec_module(module)
         except Exception as error:
             del sys.modules[name]
-            for half_done in set(_METHODS) - before:
-                del _METHODS[half_done]
+            for known, kept in ((_METHODS, before), (_WRAPPERS, wrappers)):
+                for half_done in set(known) - kept:
+                    del known[half_done]
             if isinstance(error, ConfigError):
                 raise
             raise ConfigError(
