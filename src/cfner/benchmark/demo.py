@@ -11,8 +11,9 @@ from typing import Any
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
-from cfner.files.atomic import is_partial, write_text_atomic
+from cfner.files.atomic import write_text_atomic
 from cfner.files.json_files import write_json_atomic
+from cfner.files.owned import foreign_items
 from cfner.network.prediction import Prediction
 from cfner.pages.heat_map import heat_maps
 from cfner.runs.stream_run import RunResult, run_stream
@@ -102,9 +103,7 @@ def _not_ours(out: Path) -> Iterator[Path]:
     """Files beside the demo's, and steps that somebody added to its models."""
     if not (out / _MARK).is_file():
         yield out
-    for item in out.iterdir():
-        if item.name not in {_MARK, _RESULTS, _PICTURE, *METHODS} and not is_partial(item):
-            yield item
+    yield from foreign_items(out, {_MARK, _RESULTS, _PICTURE, *METHODS})
     for method in METHODS:
         for step in lineage(out / method):
             if step.name != f"step {step.number}":

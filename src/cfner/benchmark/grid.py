@@ -27,8 +27,9 @@ from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.worker import ERROR, FIRST, JOB, RESULT
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError, ModelError, nearest
-from cfner.files.atomic import is_partial, write_text_atomic
+from cfner.files.atomic import write_text_atomic
 from cfner.files.json_files import write_json_atomic
+from cfner.files.owned import is_free
 from cfner.files.safe_text import visible
 from cfner.methods.registry import method_class
 from cfner.store.pretrained import recorded
@@ -226,7 +227,7 @@ class GridFolder:
     def _refuse_other_content(self) -> None:
         if (self.path / GRID).is_file() or not self.path.is_dir():
             return
-        if any(item.name != ".lock" and not is_partial(item) for item in self.path.iterdir()):
+        if not is_free(self.path):
             raise ModelError(
                 "The folder is not empty and holds no grid of runs.",
                 where=str(self.path),

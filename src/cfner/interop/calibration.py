@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,15 +58,6 @@ class Agreement:
     largest_logit_difference: float
     mean_score_difference: float  # of the probability of the original's label
     largest_score_difference: float
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "words": self.words,
-            "same_label": self.same_label,
-            "largest_logit_difference": self.largest_logit_difference,
-            "mean_score_difference": self.mean_score_difference,
-            "largest_score_difference": self.largest_score_difference,
-        }
 
 
 def built_in() -> Calibration:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,6 @@ from cfner.interop.calibration import Agreement, Calibration
 from cfner.store.model_files import LoadedModel
 
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
-# what exports consist of whose facts do not list their files yet
-_USUAL_FILES = re.compile(
-    r"README\.md|cfner_export\.json|config\.json|labels\.json|(model|small)\.onnx(\.data)?"
-    r"|model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json"
-    r"|tokenizer\.(json|model)|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
-    r"|vocab\.(txt|json)|merges\.txt|(spiece|spm|sentencepiece\.bpe)\.model|chat_template\.jinja"
-)
 
 
 def is_export(folder: Path) -> bool:
@@ -58,12 +50,9 @@ def _strangers(folder: Path) -> list[str]:
     except ModelError as error:
         raise ModelError(error.what, where=error.where, remedy="Choose another folder.") from error
     listed = facts.get("files") if isinstance(facts, dict) else None
-
-    def written(item: Path) -> bool:
-        named = item.name in listed if isinstance(listed, list) else _USUAL_FILES.fullmatch(item.name)
-        return bool(named) and item.is_file() and not item.is_symlink()
-
-    return sorted(item.name for item in folder.iterdir() if not written(item))
+    written = listed if isinstance(listed, list) else [EXPORT_FACTS]
+    plain = {item.name for item in folder.iterdir() if item.is_file() and not item.is_symlink()}
+    return sorted(item.name for item in folder.iterdir() if item.name not in plain.intersection(written))
 
 
 @dataclass(frozen=True)
@@ -98,17 +87,8 @@ class ExportReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "types": list(self.types),
-            "scheme": self.scheme,
-            "head": self.head,
-            "max_length": self.max_length,
-            "calibrated_on": self.calibrated_on,
-            "mean_feature_norm": self.mean_feature_norm,
-            "agreement": self.agreement.to_json(),
-            "cfner": importlib.metadata.version("cfner"),
-        }
+        facts = {key: value for key, value in asdict(self).items() if key != "folder"}
+        return {**facts, "cfner": importlib.metadata.version("cfner")}
 
     def write(self, folder: Path, card: str) -> None:
         (folder / "README.md").write_text(card, encoding="utf-8")

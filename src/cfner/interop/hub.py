@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from cfner.errors import ModelError
 from cfner.interop.export import export_model
 from cfner.interop.export_folder import is_export
 from cfner.interop.hf_export import export_huggingface
 from cfner.store.model_files import LoadedModel
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 
 def push_to_hub(
@@ -29,46 +32,34 @@ def push_to_hub(
     The repository is made if there is none. ``token``: default is the one of ``hf auth login``. Returns the
     address of the commit.
     """
-    upload = partial(
-        _upload, repo_id=repo_id, private=private, token=token, message=commit_message, revision=revision,
-        create_pr=create_pr,
-    )  # fmt: skip
-    if not isinstance(model, LoadedModel) and is_export(Path(model)):
-        return upload(Path(model))
+    import huggingface_hub
+
     with tempfile.TemporaryDirectory(prefix="cfner-hub-") as temporary:
         # the card is titled after the repository
         folder = Path(temporary) / repo_id.rsplit("/", 1)[-1]
         if isinstance(model, LoadedModel):
             export_huggingface(model, folder)
+        elif is_export(Path(model)):
+            folder = Path(model)
         else:
             export_model(model, folder, "hf", step=step)
-        return upload(folder)
-
-
-def _upload(
-    folder: Path,
-    *,
-    repo_id: str,
-    private: bool | None,
-    token: str | None,
-    message: str,
-    revision: str | None,
-    create_pr: bool,
-) -> str:
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-
-    api = huggingface_hub.HfApi(token=token)
-    try:
-        api.create_repo(repo_id, private=private, repo_type="model", exist_ok=True)
-        done = api.upload_folder(
-            folder_path=folder,
-            repo_id=repo_id,
-            repo_type="model",
-            commit_message=message,
+        return _upload(
+            folder,
+            huggingface_hub.HfApi(token=token),
+            repo_id,
+            private,
+            commit_message=commit_message,
             revision=revision,
             create_pr=create_pr,
         )
+
+
+def _upload(folder: Path, api: HfApi, repo_id: str, private: bool | None, **commit: Any) -> str:
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    try:
+        api.create_repo(repo_id, private=private, repo_type="model", exist_ok=True)
+        done = api.upload_folder(folder_path=folder, repo_id=repo_id, repo_type="model", **commit)
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(

@@ -110,9 +110,7 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
     """An existing folder is replaced only if asked for, and only if it holds nothing but such parts."""
     if not folder.exists():
         return
-    foreign = not folder.is_dir() or any(
-        not (file.name.startswith("part-") and file.suffix == ".spacy") for file in folder.iterdir()
-    )
+    foreign = not folder.is_dir() or any(not file.match("part-*.spacy") for file in folder.iterdir())
     if foreign or not overwrite:
         raise CorpusError(
             "Something else is here already." if foreign else "The folder exists.",

@@ -17,7 +17,7 @@ from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json_atomic
 from cfner.files.lock import locked
-from cfner.runs.run_step import is_free
+from cfner.files.owned import is_free
 from cfner.store.link_steps import link_files
 from cfner.store.model_folder import SEAL, ModelFolder
 from cfner.store.step_files import SCORES, read_as, read_facts

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cfner.evaluation.scores import Scores
-from cfner.files.atomic import is_partial
-from cfner.files.lock import FILE as LOCK
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Progress
@@ -51,8 +49,3 @@ def run_step(
         tagger.save(folder, judgement.scores, scored_on=judgement.scored_on, extras=judgement.extras)
     tagger.accelerator.wait_for_everyone()
     return record, judgement
-
-
-def is_free(folder: Path) -> bool:
-    """Whether nothing is there but what a process leaves that was killed as it began."""
-    return not folder.exists() or all(item.name == LOCK or is_partial(item) for item in folder.iterdir())

@@ -26,7 +26,8 @@ from cfner.files.atomic import flush, is_partial, write_text_atomic, writing
 from cfner.files.json_files import refuse_unusual
 from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import PATIENCE, locked
-from cfner.runs.run_step import Judgement, is_free
+from cfner.files.owned import foreign_items, is_free
+from cfner.runs.run_step import Judgement
 from cfner.store.link_steps import link_files, link_steps
 from cfner.store.model_folder import CURRENT, SEAL, ModelFolder, StoredStep, is_step_name
 from cfner.store.open import is_model_folder
@@ -164,8 +165,8 @@ class UnfinishedModel:
         for place in (self.folder, steps):
             refuse_unusual(place, a_folder=True)
         if self._mark():
-            strange = [i for i in _items(self.folder) if i.name not in _OURS and not is_partial(i)]
-            strange += [i for i in _items(steps) if not is_step_name(i.name) and not is_partial(i)]
+            strange = foreign_items(self.folder, _OURS)
+            strange += [item for item in foreign_items(steps) if not is_step_name(item.name)]
         else:
             strange = [] if is_free(self.folder) else [self.folder]
         if strange:
