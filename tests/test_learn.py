@@ -355,16 +355,18 @@ def test_nothing_is_copied_from_where_a_link_leads_to(
     assert not (tmp_path / "m2.unfinished/steps/0001/scores.json").exists()
 
 
-def test_what_another_learn_left_is_not_removed(
+def test_what_an_interrupted_learn_from_another_model_left_does_not_matter(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
-    left = bytes_of(tmp_path / "m2.unfinished")
     other = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
-    with pytest.raises(ModelError, match="left this folder"):
-        learn(other, files["new"], out=tmp_path / "m2", settings=FAST)
-    assert bytes_of(tmp_path / "m2.unfinished") == left
+    settings = {"epochs": 2, "checkpoint_minutes": 0}
+    learn(one_step, files["new"], out=tmp_path / "whole", settings=settings)
+    with pytest.raises(KeyboardInterrupt):
+        learn(other, files["new"], out=tmp_path / "m2", settings=settings, progress=Interrupts(1))
+    learn(one_step, files["new"], out=tmp_path / "m2", settings=settings)
+    assert len(verify(tmp_path / "m2")) == 2
+    one, two = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
+    assert one.read_bytes() == two.read_bytes()
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -432,21 +434,6 @@ def test_a_model_that_another_call_made_meanwhile_is_told_before_training(
     monkeypatch.setattr("cfner.runs.unfinished.locked", waits_for_another)
     with pytest.raises(ModelError, match="already"):
         learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
-
-
-def test_what_was_left_in_place_of_another_model_is_left_alone(
-    one_step: Path, two_steps: Path, files: dict[str, str]
-) -> None:
-    other = one_step.with_name("model.unfinished")
-    shutil.copytree(two_steps, other)
-    rename(other, "city", "place")
-    shutil.rmtree(other / "steps/0001")
-    shutil.rmtree(other / "steps/0002")
-    mark = {"folder": "model.unfinished", "model": "another's hash"}  # of one that had this name before
-    (other / "unfinished").write_text(json.dumps(mark))
-    with pytest.raises(ModelError, match="left this folder"):
-        learn(one_step, files["new"], in_place=True, settings=FAST)
-    assert (other / "steps/0003/seal.json").is_file()
 
 
 def die(*_: object, **__: object) -> None:

@@ -79,9 +79,13 @@ class RunFolder:
             processes.wait_for_everyone()
             yield self._saved(stream, config, progress)
             return
-        self._refuse_foreign()  # before as much as a lock is written there
+        if not (self.path / RUN).is_file() and not is_free(self.path):  # before a lock is written there
+            raise ModelError(
+                "The folder is not empty and holds no run.",
+                where=str(self.path),
+                remedy="Choose another folder with --out.",
+            )
         with locked(self.path):
-            self._refuse_foreign()
             if (self.path / RUN).is_file():
                 self._refuse_other(hashes, stream, resume)
             else:
@@ -124,14 +128,6 @@ class RunFolder:
             (self.path / UNFINISHED_STEP).unlink(missing_ok=True)
             self.model.sweep()
             write_json_atomic(self.path / RESULTS, results)
-
-    def _refuse_foreign(self) -> None:
-        if not (self.path / RUN).is_file() and not is_free(self.path):
-            raise ModelError(
-                "The folder is not empty and holds no run.",
-                where=str(self.path),
-                remedy="Choose another folder with --out.",
-            )
 
     def _refuse_other(self, hashes: dict[str, str], stream: TaskStream, resume: bool) -> None:
         if not resume:

@@ -8,8 +8,9 @@ It is made in ``TARGET.unfinished``, which is a model folder under another name.
 4. ``TARGET``, or ``TARGET.refused`` if the model was refused: the same folder renamed. In place: the step is
    added to the model, and the folder removed.
 
-A call that is stopped in 2 or 3 goes on from the last epoch that was kept when it is made again. The mark
-holds the folder's name, so it is void in the moment in which the folder gets its final one.
+A call that is stopped in 2 or 3 goes on from the last epoch that was kept when it is made again; another call
+takes the folder over. The mark holds the folder's name, so it is void in the moment in which the folder gets
+its final one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from cfner.runs.run_step import Judgement
 from cfner.store.link_steps import link_files, link_steps
 from cfner.store.model_folder import CURRENT, SEAL, ModelFolder, StoredStep, is_step_name
 from cfner.store.open import is_model_folder
+from cfner.store.step_files import read_facts
 from cfner.tagger import ContinualTagger
 from cfner.training.checkpoint import FILE as UNFINISHED_STEP
 
@@ -95,11 +97,8 @@ class UnfinishedModel:
         with locked(self.folder):
             self._refuse_taken()  # by another call, whose lock this one has waited for
             self._refuse_foreign()
-            saved = tagger.saved_step
-            origin = tagger.model.encoder if saved is None else saved.hash
-            self._refuse_other_model(origin)
-            self._write_mark(model=origin, call=call)
-            here = ModelFolder(self.folder)
+            saved, here = tagger.saved_step, ModelFolder(self.folder)
+            self._write_mark(call=call)
             shutil.rmtree(here.steps_path, ignore_errors=True)  # quicker made again than compared
             (here.path / CURRENT).unlink(missing_ok=True)
             if self.source is None or saved is None:
@@ -117,8 +116,7 @@ class UnfinishedModel:
             return self._rename(step, _free(self.target, ".refused") if not accepted else self.target)
         with locked(self.target, wait=PATIENCE):
             self.source.sweep()
-            mark = self._mark()
-            if self.source.step().hash != mark["model"]:  # what was learned is not lost
+            if self.source.step().hash != read_facts(step)["parent"]:  # what was learned is not lost
                 kept = self._rename(step, _free(self.target, ".refused")).folder.parent.parent
                 raise ModelError(
                     "The folder's current step is not the one that this model was learned from. The step "
@@ -126,7 +124,7 @@ class UnfinishedModel:
                     where=str(self.target),
                     remedy="Use that folder, or learn again from the model as it is now.",
                 )
-            self._write_mark(**{**mark, "step": step.hash})
+            self._write_mark(**{**self._mark(), "step": step.hash})
             added = self.source.add(lambda folder: link_files(step, folder, leave_out={SEAL}))
         with suppress(OSError):  # the step is saved, and the mark tells the next call so
             self._remove()
@@ -174,17 +172,6 @@ class UnfinishedModel:
                 "The folder is needed for the unfinished step, but holds something else.",
                 where=str(min(strange)),
                 remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
-            )
-
-    def _refuse_other_model(self, origin: str) -> None:
-        known = {origin}
-        if self.source is not None:
-            known |= {self.source.step(name).hash for name in self.source.names()}
-        if (mark := self._mark()) and mark.get("model") not in known:
-            raise ModelError(
-                "An interrupted 'learn' from another model left this folder.",
-                where=str(self.folder),
-                remedy="Remove it if it is not needed, or move it away.",
             )
 
     def _remove(self) -> None:
