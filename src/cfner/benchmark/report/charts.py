@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from cfner.pages import svg
 from cfner.pages.heat_map import Heat, heat_picture
 
 _POINTS = 600  # exact t-SNE looks at every pair
+Pick = Callable[[StepScores], float | None]
+_F1: Mapping[str, Pick] = {"micro F1": lambda step: step.micro, "macro F1": lambda step: step.macro}
+_CONFUSED: Mapping[str, Pick] = {
+    "words of old types taken for O, %": lambda step: step.old_to_other,
+    "O and old words taken for a new type, %": lambda step: step.to_new,
+}
 
 
 def curve_pictures(group: Group) -> list[Block]:
@@ -28,16 +34,11 @@ def curve_pictures(group: Group) -> list[Block]:
         whole = [base] if base in group.by_method else []
         for some in _parts(variants, svg.SERIES - 1):
             families.append((f" ({base} and its variants)", [*whole, *some]))
-    blocks: list[Block] = []
-    for whose, methods in families:
-        panels = [
-            _panel(group, methods, "micro F1", lambda step: step.micro),
-            _panel(group, methods, "macro F1", lambda step: step.macro),
-        ]
-        title = f"F1 of all types so far, after each step{whose}: {group.setting.title}"
-        name = file_name(group.number, group.setting, f"curves-{len(blocks) + 1}")
-        blocks.append(Picture(name, curves(panels, title)))
-    return [Heading("Step by step", 3), *blocks]
+    pictures = [
+        _curves(group, methods, f"F1 of all types so far, after each step{whose}", f"curves-{number}", _F1)
+        for number, (whose, methods) in enumerate(families, start=1)
+    ]
+    return [Heading("Step by step", 3), *pictures]
 
 
 def _parts(methods: list[str], most: int) -> list[list[str]]:
@@ -51,34 +52,34 @@ def confusion_pictures(group: Group) -> list[Block]:
     if group.setting.labels != "own":
         return []
     methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])]
-    blocks: list[Block] = []
-    for some in _parts(methods, svg.SERIES):
-        panels = [
-            _panel(group, some, "words of old types taken for O, %", lambda step: step.old_to_other),
-            _panel(group, some, "O and old words taken for a new type, %", lambda step: step.to_new),
-        ]
-        title = f"What is confused, after each step: {group.setting.title}"
-        name = file_name(group.number, group.setting, f"confusion-{len(blocks) + 1}")
-        blocks.append(Picture(name, curves(panels, title)))
-    return [Heading("Confusions", 3), *blocks] if blocks else []
+    pictures = [
+        _curves(group, some, "What is confused, after each step", f"confusion-{number}", _CONFUSED)
+        for number, some in enumerate(_parts(methods, svg.SERIES), start=1)
+    ]
+    return [Heading("Confusions", 3), *pictures] if pictures else []
 
 
 def _confused(run: Run) -> bool:
     return any(step.old_to_other is not None or step.to_new is not None for step in run.steps)
 
 
-def _panel(
-    group: Group, methods: Sequence[str], title: str, pick: Callable[[StepScores], float | None]
-) -> Panel:
-    """A curve per method. Variants of the first are called by what makes them differ."""
-    series = [
-        Series(i, m.removeprefix(f"{methods[0]} "), over_seeds(group.by_method[m], pick))
-        for i, m in enumerate(methods)
+def _curves(
+    group: Group, methods: Sequence[str], title: str, what: str, figures: Mapping[str, Pick]
+) -> Picture:
+    """A panel per figure, a curve per method. Variants of the first are called by what makes them differ."""
+    named = [(m.removeprefix(f"{methods[0]} "), group.by_method[m]) for m in methods]
+    drawn = curves(_panels(named, figures), f"{title}: {group.setting.title}")
+    return Picture(file_name(group.number, group.setting, what), drawn)
+
+
+def _panels(named: Sequence[tuple[str, Sequence[Run]]], figures: Mapping[str, Pick]) -> list[Panel]:
+    return [
+        Panel(title, tuple(Series(i, name, over_seeds(runs, pick)) for i, (name, runs) in enumerate(named)))
+        for title, pick in figures.items()
     ]
-    return Panel(title, tuple(series))
 
 
-def over_seeds(runs: Sequence[Run], pick: Callable[[StepScores], float | None]) -> tuple[float | None, ...]:
+def over_seeds(runs: Sequence[Run], pick: Pick) -> tuple[float | None, ...]:
     """The mean over the seeds of a figure, step by step; None where no run has it."""
     means: list[float | None] = []
     for step in range(max(len(run.steps) for run in runs)):
@@ -93,7 +94,7 @@ def heat_map_picture(group: Group) -> list[Block]:
     panels = []
     for method, runs in group.by_method.items():
         rows = [_type_row(runs, type_) for type_ in group.types]
-        rows += [over_seeds(runs, lambda step: step.micro), over_seeds(runs, lambda step: step.macro)]
+        rows += [over_seeds(runs, pick) for pick in _F1.values()]
         steps = max(len(row) for row in rows)
         filled = tuple((*row, *[None] * (steps - len(row))) for row in rows)
         columns = tuple(f"step {number}" for number in range(1, steps + 1))
@@ -165,14 +166,10 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
             kept = [(labels, runs) for labels, runs in series if runs]
             if len(kept) < 2:
                 continue
-            panels = [
-                Panel("micro F1", tuple(_labelled(kept, lambda step: step.micro))),
-                Panel("macro F1", tuple(_labelled(kept, lambda step: step.macro))),
-            ]
             s = alike[0].setting
             title = f"Labels in the Other class ({method}): {s.stream}{s.apart}"
             name = file_name(alike[0].number, s, f"other-class-{len(blocks) + 1}")
-            blocks.append(Picture(name, curves(panels, title)))
+            blocks.append(Picture(name, curves(_panels(kept, _F1), title)))
     if not blocks:
         return []
     told = (
@@ -182,12 +179,6 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
         "cost."
     )
     return [Heading("What the Other class hides"), Paragraph(told), *blocks]
-
-
-def _labelled(
-    series: Sequence[tuple[str, tuple[Run, ...]]], pick: Callable[[StepScores], float | None]
-) -> list[Series]:
-    return [Series(number, name, over_seeds(runs, pick)) for number, (name, runs) in enumerate(series)]
 
 
 def slice_pictures(groups: Sequence[Group]) -> list[Block]:

@@ -68,57 +68,57 @@ def _several(group: Group) -> bool:
 
 def ablation_table(group: Group) -> list[Block]:
     """What each part of a method is worth: rows 'X without Y' less X."""
-    published = beside(group.setting)
-    rows: list[list[str | Cell]] = []
-    for base in [method for method in group.methods if " without " not in method]:
-        without = [m for m in group.methods if m.startswith(f"{base} without ")]
-        if without:
-            rows.append(_compared(group, base, None, published))
-            rows += [_compared(group, method, base, published) for method in without]
-    if not rows:
-        return []
-    return [
-        Heading("Parts left out", 3),
-        _difference_table("method", rows, published),
-        Paragraph(
-            "Differences are to the method with all its parts, seed by seed. Leaving out a part that helps "
-            "makes a negative difference."
-        ),
-    ]
+    return _variants(
+        group,
+        "Parts left out",
+        {
+            base: [method for method in group.methods if method.startswith(f"{base} without ")]
+            for base in group.methods
+            if " without " not in base
+        },
+        "Differences are to the method with all its parts, seed by seed. Leaving out a part that helps "
+        "makes a negative difference.",
+    )
 
 
 def combination_table(group: Group) -> list[Block]:
     """A method beside the same with causal effects plugged in."""
-    published = beside(group.setting)
-    rows: list[list[str | Cell]] = []
-    for method in group.methods:
-        base = method.removesuffix("+cf")
-        if base != method and base in group.by_method:
-            rows += [_compared(group, base, None, published), _compared(group, method, base, published)]
-    if not rows:
-        return []
-    return [
-        Heading("With causal effects plugged in", 3),
-        _difference_table("method", rows, published),
-        Paragraph("Differences are to the method without them, seed by seed."),
-    ]
+    combined = {method.removesuffix("+cf"): [method] for method in group.methods if method.endswith("+cf")}
+    return _variants(
+        group,
+        "With causal effects plugged in",
+        {base: methods for base, methods in combined.items() if base in group.by_method},
+        "Differences are to the method without them, seed by seed.",
+    )
 
 
 def setting_table(group: Group) -> list[Block]:
     """Other values of a method's parameters, beside its defaults."""
+    varied = {
+        base: sorted((m for m in group.methods if m.startswith(f"{base} with ")), key=_by_value)
+        for base in dict.fromkeys(base_of(method) for method in group.methods)
+    }
+    return _variants(group, "Other parameters", varied, None, said="{}, defaults")
+
+
+def _variants(
+    group: Group, title: str, variants: dict[str, list[str]], note: str | None, said: str = "{}"
+) -> list[Block]:
+    """Methods, each above its variants and their differences to it."""
     published = beside(group.setting)
     rows: list[list[str | Cell]] = []
-    for base in dict.fromkeys(base_of(method) for method in group.methods):
-        varied = [m for m in group.methods if m.startswith(f"{base} with ")]
-        if not varied:
-            continue
-        default = base if base in group.by_method else None
-        if default is not None:
-            rows.append(_compared(group, default, None, published, said=f"{base}, defaults"))
-        rows += [_compared(group, method, default, published) for method in sorted(varied, key=_by_value)]
+    for base, methods in variants.items():
+        known = base if base in group.by_method else None
+        if methods and known:
+            rows.append(_compared(group, base, None, published, said.format(base)))
+        rows += [_compared(group, method, known, published, method) for method in methods]
     if not rows:
         return []
-    return [Heading("Other parameters", 3), _difference_table("method", rows, published)]
+    head = ["method", "mean micro", "difference", "mean macro", "difference"]
+    if published:
+        head += ["published micro", "difference", "published macro", "difference"]
+    notes: list[Block] = [] if note is None else [Paragraph(note)]
+    return [Heading(title, 3), Table.of(head, rows), *notes]
 
 
 def _by_value(method: str) -> tuple[str, float, str]:
@@ -130,17 +130,10 @@ def _by_value(method: str) -> tuple[str, float, str]:
         return name, 0.0, value
 
 
-def _difference_table(first: str, rows: list[list[str | Cell]], published: dict[str, Figure]) -> Table:
-    head = [first, "mean micro", "difference", "mean macro", "difference"]
-    if published:
-        head += ["published micro", "difference", "published macro", "difference"]
-    return Table.of(head, rows)
-
-
 def _compared(
-    group: Group, method: str, base: str | None, published: dict[str, Figure], said: str | None = None
+    group: Group, method: str, base: str | None, published: dict[str, Figure], said: str
 ) -> list[str | Cell]:
-    row: list[str | Cell] = [said or method]
+    row: list[str | Cell] = [said]
     for pick in (_MICRO, _MACRO):
         apart = NONE if base is None else shown(group.difference(method, base, pick), signed=True)
         row += [shown(group.mean(method, pick)), apart]
