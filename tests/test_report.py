@@ -74,7 +74,12 @@ def test_the_table_shows_mean_and_deviation_and_the_best_mean_in_bold(tmp_path: 
     write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9, "extendner": 0.7}, [SMALL])
     runs = read_runs(tmp_path)
     table = score_table(tmp_path)
-    for column, pick in ((2, "mean_micro"), (3, "mean_macro"), (5, "last_macro"), (6, "mean_forgetting")):
+    for column, pick in (
+        (2, "mean_micro_f1"),
+        (3, "mean_macro_f1"),
+        (5, "last_macro_f1"),
+        (6, "mean_forgetting"),
+    ):
         means = {}
         for row in table.rows:
             values = [getattr(run, pick) for run in runs.runs if run.method == row[0].text]
@@ -253,8 +258,8 @@ def test_what_is_measured_agrees_with_the_results(tmp_path: Path) -> None:
         held = runs.counts(run)
         assert held is not None
         scores = resampled(held, draws(held.sentences, resamples=1))
-        assert scores.micro[0] == pytest.approx(run.mean_micro)
-        assert scores.macro[0] == pytest.approx(run.mean_macro)
+        assert scores.micro[0] == pytest.approx(run.mean_micro_f1)
+        assert scores.macro[0] == pytest.approx(run.mean_macro_f1)
 
 
 def test_an_interval_and_p_computed_by_hand() -> None:
@@ -321,7 +326,7 @@ def test_no_arrays_at_all_are_said_plainly(tmp_path: Path) -> None:
 def test_parts_left_out_are_compared_seed_by_seed(tmp_path: Path) -> None:
     write_runs(tmp_path, {"cfner": 0.9, "cfner without effect_o": 0.6, "finetune": 0.1}, [SMALL])
     (table,) = tables_after(tmp_path, "Parts left out")
-    runs = {(run.method, run.seed): run.mean_micro for run in read_runs(tmp_path).runs}
+    runs = {(run.method, run.seed): run.mean_micro_f1 for run in read_runs(tmp_path).runs}
     apart = [runs["cfner without effect_o", seed] - runs["cfner", seed] for seed in range(3)]
     written = f"{statistics.fmean(apart):+.2f} ± {statistics.stdev(apart):.2f}".replace("-", "−")
     assert cells(table, "cfner without effect_o")[2] == written

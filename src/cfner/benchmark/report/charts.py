@@ -18,7 +18,7 @@ from cfner.pages.heat_map import Heat, heat_picture
 
 _POINTS = 600  # exact t-SNE looks at every pair
 Pick = Callable[[StepScores], float | None]
-_F1: Mapping[str, Pick] = {"micro F1": lambda step: step.micro, "macro F1": lambda step: step.macro}
+_F1: Mapping[str, Pick] = {"micro F1": lambda step: step.micro_f1, "macro F1": lambda step: step.macro_f1}
 _CONFUSED: Mapping[str, Pick] = {
     "words of old types taken for O, %": lambda step: step.old_to_other,
     "O and old words taken for a new type, %": lambda step: step.to_new,
@@ -208,10 +208,10 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
 
 def _slices(run: Run) -> Heat:
     """Rows are types in the order in which they are learned, columns are slices."""
-    rows = tuple(dict.fromkeys([*run.types, *(t for part in run.slices for t in sorted(part.mentions))]))
+    rows = tuple(dict.fromkeys([*run.types, *(t for part in run.slices for t in sorted(part))]))
     values = []
     for type_ in rows:
-        counts = [part.mentions.get(type_, 0) for part in run.slices]
+        counts = [part.get(type_, 0) for part in run.slices]
         total = sum(counts)
         values.append(tuple(100 * count / total if total else None for count in counts))
     columns = tuple(f"step {number}" for number in range(1, len(run.slices) + 1))

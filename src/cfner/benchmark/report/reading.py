@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -16,6 +16,7 @@ from cfner.errors import ConfigError
 
 SCHEMA = 1
 Ints = NDArray[np.int32]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,11 @@ class StepScores:
     """Scores after one step, in percent; the two confusions are None where they cannot be counted."""
 
     types: tuple[str, ...]
-    micro: float
-    macro: float
+    micro_f1: float
+    macro_f1: float
     per_type: Mapping[str, float]
     old_to_other: float | None
     to_new: float | None
-
-
-@dataclass(frozen=True)
-class Slice:
-    sentences: int
-    mentions: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -82,13 +77,12 @@ class Run:
     setting: Setting
     seed: int
     steps: tuple[StepScores, ...]
-    mean_micro: float
-    mean_macro: float
-    last_micro: float
-    last_macro: float
-    forgetting: Mapping[str, float | None]
+    mean_micro_f1: float
+    mean_macro_f1: float
+    last_micro_f1: float
+    last_macro_f1: float
     mean_forgetting: float | None
-    slices: tuple[Slice, ...]
+    slices: tuple[Mapping[str, int], ...]  # mentions per type
     seconds: float | None
     peak_memory: float | None
 
@@ -166,22 +160,14 @@ def read_runs(folder: Path) -> Runs:
             where=str(folder),
             remedy="Give the folder that 'cfner bench run' wrote.",
         )
-    grid = _read(grid_path)
-    results = _read(results_path) if results_path.is_file() else {"runs": []}
-    try:
-        cells = tuple(_cell(row) for row in grid["cells"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _damaged(grid_path, repr(error)) from error
-    try:
-        runs = tuple(_run(row) for row in results["runs"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _damaged(results_path, repr(error)) from error
+    name, cells = _rows(grid_path, "cells", _cell)
+    runs = _rows(results_path, "runs", _run)[1] if results_path.is_file() else ()
     order = {cell.key: place for place, cell in enumerate(cells)}
     kept = sorted((run for run in runs if run.key in order), key=lambda run: order[run.key])
     told = _told_apart(cell.setting for cell in cells)
     return Runs(
         folder,
-        grid.get("name"),
+        name,
         tuple(replace(cell, setting=told[cell.setting]) for cell in cells),
         tuple(replace(run, setting=told.get(run.setting, run.setting)) for run in kept),
     )
@@ -216,59 +202,57 @@ def _varies(name: str, recorded: list[dict[str, str]]) -> bool:
     return len({one.get(name) for one in recorded}) > 1
 
 
-def _cell(row: Mapping[str, Any]) -> GridCell:
-    return GridCell(row["key"], row["method"], _setting(row), row["seed"], row["state"], row.get("error"))
+def _made(kind: type[Made], row: Mapping[str, Any], **other: Any) -> Made:
+    """A dataclass of the row's values, but for the ``other`` ones."""
+    names = {part.name for part in fields(kind)} - other.keys()  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names}, **other)
 
 
 def _setting(row: Mapping[str, Any]) -> Setting:
     shared = tuple((name, _text(value)) for name, value in sorted(row["shared"].items()))
-    return Setting(row["data"], row["first"], row["per_step"], row["sampling"], row["labels"], shared)
+    return _made(Setting, row, shared=shared, apart="")
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _cell(row: Mapping[str, Any]) -> GridCell:
+    return _made(GridCell, row, setting=_setting(row), error=row.get("error"))
+
+
 def _run(row: Mapping[str, Any]) -> Run:
     measured = row.get("measured") or {}
-    return Run(
-        key=row["key"],
-        method=row["method"],
+    return _made(
+        Run,
+        row,
         setting=_setting(row),
-        seed=row["seed"],
         steps=tuple(_step(step) for step in row["steps"]),
-        mean_micro=row["mean_micro_f1"],
-        mean_macro=row["mean_macro_f1"],
-        last_micro=row["last_micro_f1"],
-        last_macro=row["last_macro_f1"],
-        forgetting=row["forgetting"],
-        mean_forgetting=row["mean_forgetting"],
-        slices=tuple(Slice(part["sentences"], dict(part["mentions"])) for part in row.get("slices") or ()),
+        slices=tuple(part["mentions"] for part in row.get("slices") or ()),
         seconds=measured.get("seconds"),
         peak_memory=measured.get("peak_memory"),
     )
 
 
 def _step(step: Mapping[str, Any]) -> StepScores:
-    confusion = step.get("confusion") or {}
-    return StepScores(
-        types=tuple(step["types"]),
-        micro=step["micro_f1"],
-        macro=step["macro_f1"],
-        per_type=dict(step["per_type"]),
-        old_to_other=confusion.get("old_to_other"),
-        to_new=confusion.get("to_new"),
-    )
+    confused = step.get("confusion") or {}
+    rates = {name: confused.get(name) for name in ("old_to_other", "to_new")}
+    return _made(StepScores, step, types=tuple(step["types"]), **rates)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _rows(
+    path: Path, name: str, make: Callable[[Mapping[str, Any]], Made]
+) -> tuple[str | None, tuple[Made, ...]]:
+    """(the name of the grid, if the file has it; one thing for each row)"""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _damaged(path, str(error)) from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise _damaged(path, f"it is not of schema {SCHEMA}")
-    return data
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"it is not of schema {SCHEMA}")
+        return data.get("name"), tuple(make(row) for row in data[name])
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(
+            path, str(error) if isinstance(error, OSError | ValueError) else repr(error)
+        ) from error
 
 
 def _damaged(path: Path, why: str) -> ConfigError:

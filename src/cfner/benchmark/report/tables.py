@@ -22,10 +22,10 @@ from cfner.benchmark.report.reading import GridCell
 from cfner.evaluation.forgetting import MeanStd
 
 _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
-    ("mean micro", lambda run: run.mean_micro, False),
-    ("mean macro", lambda run: run.mean_macro, False),
-    ("last micro", lambda run: run.last_micro, False),
-    ("last macro", lambda run: run.last_macro, False),
+    ("mean micro", lambda run: run.mean_micro_f1, False),
+    ("mean macro", lambda run: run.mean_macro_f1, False),
+    ("last micro", lambda run: run.last_micro_f1, False),
+    ("last macro", lambda run: run.last_macro_f1, False),
     ("forgetting", lambda run: run.mean_forgetting, True),
 )
 _MICRO: Pick = _COLUMNS[0][1]
