@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.split_files import SPLITS
-from cfner.errors import CfnerError, ConfigError, CorpusError, nearest
+from cfner.errors import CfnerError, ConfigError, nearest
 from cfner.practice.check.commands import Asked, next_command
 from cfner.practice.check.findings import (
     UNDECIDED,
@@ -71,30 +71,34 @@ def check(
         settings=dict(settings or {}),
     )
     corpus = Corpus.read(data, **asked.reading)
-    if asked.model is None:
-        return _without_model(corpus, asked)
-    from cfner.tagger import ContinualTagger
+    tagger: ContinualTagger | None = None
+    if asked.model is not None:
+        from cfner.tagger import ContinualTagger
 
-    tagger = ContinualTagger.open(asked.model, **asked.settings)
-    return _with_model(corpus, asked, tagger, sample=sample, seconds=seconds)
-
-
-def _without_model(corpus: Corpus, asked: Asked) -> CheckReport:
-    plan, refusals = _plan(corpus, (), asked)
-    findings = [*refusals, *_data_findings(corpus, plan)]
+        tagger = ContinualTagger.open(asked.model, **asked.settings)
+    known = () if tagger is None else tagger.types
+    plan, findings = _plan(corpus, known, asked)
+    if plan is not None and tagger is not None:
+        return _beside_model(corpus, asked, tagger, plan, findings, sample=sample, seconds=seconds)
     learn = None if plan is None else _learn_plan(plan, corpus.train, corpus.dev, held_out=False)
-    return _report(corpus, asked, findings, learn)
+    return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, known)], learn)
 
 
-def _with_model(
-    corpus: Corpus, asked: Asked, tagger: ContinualTagger, *, sample: int, seconds: float
+def _beside_model(
+    corpus: Corpus,
+    asked: Asked,
+    tagger: ContinualTagger,
+    plan: StepPlan,
+    findings: list[Finding],
+    *,
+    sample: int,
+    seconds: float,
 ) -> CheckReport:
     # torch and transformers come with these; data alone is checked without them
     from cfner.practice.check.model import (
         encoded,
-        label_findings,
         look_at_text,
-        method_findings,
+        refusals,
         sampled,
         text_findings,
         window_findings,
@@ -102,21 +106,12 @@ def _with_model(
     from cfner.practice.check.time import estimate_time
     from cfner.practice.learn.new_data import NewData
 
-    model, config = tagger.model, tagger.config
-    plan, findings = _plan(corpus, tagger.types, asked)
-    if plan is None:
-        return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
-    try:
-        fresh = NewData.of(corpus)
-    except CorpusError as error:  # the data was read before, so it is the division that fails
-        findings.append(_refusal(error))
-        return _report(corpus, asked, [*findings, *_data_findings(corpus, plan, tagger.types)], None)
+    model = tagger.model
+    fresh = NewData.of(corpus)
     held_out = fresh.dev if not corpus.dev else ()
-    refused = [*label_findings(model, plan.current), *method_findings(tagger.method, model.network.head.kind)]
+    refused = list(refusals(tagger, plan.current))
     text = encoded(model, fresh.train)
-    facts = look_at_text(
-        model, asked.model or "", sampled(fresh.train, sample), plan, batch_size=config.eval_batch_size
-    )
+    facts = look_at_text(tagger, asked.model or "", sampled(fresh.train, sample), plan)
     findings += [
         *refused,
         *text_findings(facts),
@@ -128,7 +123,7 @@ def _with_model(
         try:
             time = estimate_time(tagger, _step(fresh.only(plan.current), plan, tagger), text, seconds=seconds)
         except CfnerError as error:  # what learning a few batches refuses, learning all of them would
-            refused = [_refusal(error)]
+            refused = [Finding.refusal(error)]
             findings += refused
     learn = _learn_plan(plan, fresh.train, fresh.dev, held_out=bool(held_out), tagger=tagger)
     return _report(corpus, asked, findings, None if refused else learn, facts, time)
@@ -137,10 +132,6 @@ def _with_model(
 def _step(fresh: NewData, plan: StepPlan, tagger: ContinualTagger) -> Step:
     known = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     return Step(types=plan.current, train=fresh.train, dev=fresh.dev, known=known, index=1)
-
-
-def _refusal(error: CfnerError) -> Finding:
-    return Finding("error", "refused", error.what, error.where, error.remedy)
 
 
 def _plan(corpus: Corpus, known: Sequence[str], asked: Asked) -> tuple[StepPlan | None, list[Finding]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, Literal, get_args
 
 from cfner.corpus.report import ReadReport
+from cfner.errors import CfnerError
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -27,6 +28,10 @@ class Finding:
     message: str
     where: str | None = None
     remedy: str | None = None
+
+    @classmethod
+    def refusal(cls, error: CfnerError, kind: str = "refused") -> Finding:
+        return cls("error", kind, error.what, error.where, error.remedy)
 
 
 @dataclass(frozen=True)

@@ -8,30 +8,26 @@ from collections.abc import Iterator, Sequence
 from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError
-from cfner.methods.registry import Method
-from cfner.network.prediction import tag
 from cfner.practice.check.findings import Finding, ModelFacts, counted, some
 from cfner.practice.learn.plan import StepPlan, refuse_method
 from cfner.store.model_files import LoadedModel
+from cfner.tagger import ContinualTagger
 
 _SAME = 0.8  # share of a type's mentions that one old type covers, from which they are probably the same
 _CONFLICT = 0.2
 _ENOUGH = 5  # mentions from which a share says something
 
 
-def label_findings(model: LoadedModel, current: Sequence[str]) -> Iterator[Finding]:
-    """Types that the model's label scheme has no place for."""
+def refusals(tagger: ContinualTagger, current: Sequence[str]) -> Iterator[Finding]:
+    """Types that the model's labels have no place for, and a method that cannot teach it."""
     try:
-        model.labels.grown(current)
+        tagger.model.labels.grown(current)
     except CfnerError as error:
-        yield Finding("error", "impossible type", error.what, error.where, error.remedy)
-
-
-def method_findings(method: Method, head: str) -> Iterator[Finding]:
+        yield Finding.refusal(error, "impossible type")
     try:
-        refuse_method(method, head)
+        refuse_method(tagger.method, tagger.model.network.head.kind)
     except CfnerError as error:
-        yield Finding("error", "method", error.what, error.where, error.remedy)
+        yield Finding.refusal(error, "method")
 
 
 def encoded(model: LoadedModel, sentences: Sequence[Sentence]) -> EncodedText:
@@ -68,16 +64,17 @@ def sampled(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
 
 
 def look_at_text(
-    model: LoadedModel, source: str, sentences: Sequence[Sentence], plan: StepPlan, *, batch_size: int
+    tagger: ContinualTagger, source: str, sentences: Sequence[Sentence], plan: StepPlan
 ) -> ModelFacts:
     """Tag the sentences with the model as it is, and compare its old types with the new labels."""
+    model = tagger.model
     old = set(model.labels.types) - set(plan.current)
     found: Counter[str] = Counter()
     mentions: Counter[str] = Counter()
     covered: Counter[str] = Counter()
     already: Counter[str] = Counter()
     conflicts: dict[str, Counter[str]] = {type_: Counter() for type_ in plan.current}
-    for prediction in tag(model, sentences, batch_size=batch_size):
+    for prediction in tagger.predict(sentences):
         old_spans = [span for span in prediction.spans if span.type in old]
         found.update(span.type for span in old_spans)
         for span in prediction.sentence.only(plan.current).spans:

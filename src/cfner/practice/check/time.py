@@ -24,7 +24,7 @@ from cfner.training.progress import Silent
 
 _EPOCHS = 2  # that are timed, of all that are to be learned
 _MOST_BATCHES = 20  # of each of them
-_SHARE = 0.08  # of the time, for tagging what is then learned: learning takes several times as long
+_SHARE = 0.12  # of the time, for tagging what is then learned: learning takes several times as long
 _WARM_UP = 2  # batches that are not counted: memory is allocated, kernels are chosen
 _OTHER_LOOKS = 3  # at the dev sentences: by the old model, to compare, and to score
 _MARGIN = 0.2  # machines are not evenly fast from minute to minute, whatever a few seconds say
@@ -64,7 +64,7 @@ def estimate_time(
         return None
     config = tagger.config
     dev = encoded(tagger.model, step.dev)
-    per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.25)
+    per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.1)
     batches = seconds * _SHARE / per_window / config.batch_size
     sample = sampled(step.train, round(min(max(batches, 1), _MOST_BATCHES) * config.batch_size))
     watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=()))
