@@ -263,7 +263,13 @@ def test_how_a_training_is_watched_is_not_taken_from_a_model(two_steps: Path, tm
     folder = Path(shutil.copytree(two_steps, tmp_path / "model"))
     path = folder / "steps" / "0002" / "step.json"
     facts = json.loads(path.read_text())
-    watching = {"trackers": ["tensorboard"], "workers": 3, "eval_batch_size": 7, "checkpoint_minutes": 0.5}
+    watching: dict[str, Any] = {
+        "trackers": ["tensorboard"],
+        "workers": 3,
+        "eval_batch_size": 7,
+        "checkpoint_minutes": 0.5,
+    }
+    watching["device"] = "cpu"
     assert watching.keys() == RUNTIME_ONLY
     facts["config"] |= {**watching, "epochs": 77}
     path.write_text(json.dumps(facts))

@@ -6,7 +6,7 @@ given settings that were looked at, and tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from cfner.errors import ModelError
-from cfner.files.json_files import read_json
 from cfner.store.untrusted import (
     Shapes,
     files_named,
     other_shape,
+    read_settings,
     refuse_depth,
-    refuse_labels,
-    refuse_layers,
     refuse_size,
+    refuse_sizes,
     shapes_in,
     without_memory,
 )
@@ -38,7 +37,6 @@ _PLAIN = (
 _ANEW = "Fetch it or save it anew (save_pretrained)."
 # settings that change which weights are read, or how; not one is needed by a model saved as it is
 _OTHER_WEIGHTS = ("quantization_config", "transformers_weights", "fusion_config", "configuration_files")
-_DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_hidden_groups", "inner_group_num")
 _ATTENTION = ("eager", "sdpa")  # what every machine has
 _FAST_ATTENTION = ("flash_attention", "flex_attention")  # the same figures, on machines that have it
 
@@ -157,19 +155,13 @@ def _settings(folder: Path, shapes: Shapes) -> Any:
     from transformers import AutoConfig
 
     path = folder / "config.json"
-    for facts in _every_object(_read(path)):
-        for key in _OTHER_WEIGHTS:
-            if facts.get(key) is not None:
-                raise ModelError(
-                    f"The file has a '{key}': only plain weights are read.",
-                    where=str(path),
-                    remedy=_PLAIN,
-                )
-        # before transformers makes a list with a place for each
-        refuse_labels(facts, path)
-        for key in _DEPTHS:
-            if isinstance(facts.get(key), int):
-                refuse_layers(facts, key, shapes, path)
+    settings = _read(path)
+    for key in _OTHER_WEIGHTS:
+        if _has(settings, key):
+            raise ModelError(
+                f"The file has a '{key}': only plain weights are read.", where=str(path), remedy=_PLAIN
+            )
+    refuse_sizes(settings, shapes, path)
     config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     refuse_depth(config, shapes, path)
     _choose_attention(config, path)
@@ -192,20 +184,13 @@ def _choose_attention(config: Any, path: Path) -> None:
 def _read(path: Path) -> dict[str, Any]:
     """Links are followed: the hub's cache is made of them."""
     try:
-        facts = read_json(path.resolve())
+        return read_settings(path.resolve())
     except ModelError as error:
         raise ModelError(error.what, where=str(path), remedy=_ANEW) from error
-    if not isinstance(facts, dict):
-        raise ModelError("The file holds no settings.", where=str(path), remedy=_ANEW)
-    return facts
 
 
-def _every_object(value: Any) -> Iterator[dict[str, Any]]:
-    """The object itself and all inside it: models of several parts have settings in settings."""
-    if isinstance(value, dict):
-        yield value
-    inside: Iterable[Any] = (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    )
-    for part in inside:
-        yield from _every_object(part)
+def _has(settings: Any, key: str) -> bool:
+    """In the object itself or in one inside it: models of several parts have settings in settings."""
+    if isinstance(settings, dict):
+        return settings.get(key) is not None or any(_has(part, key) for part in settings.values())
+    return isinstance(settings, list) and any(_has(part, key) for part in settings)

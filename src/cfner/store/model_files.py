@@ -21,6 +21,7 @@ from cfner.store.step_files import LABELS, read_labels
 from cfner.store.untrusted import (
     first_not_finite,
     refuse_depth,
+    refuse_not_finite,
     refuse_other_numbers,
     refuse_other_shapes,
     refuse_requests,
@@ -114,8 +115,8 @@ def _read(step: StoredStep) -> LoadedModel:
     from transformers import AutoConfig, AutoTokenizer
 
     labels, facts, folder = read_labels(step), step.read_json(LABELS), step.folder
-    refuse_requests(folder)
     shapes = shapes_in(folder / WEIGHTS)
+    refuse_requests(folder, shapes)
     config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     refuse_depth(config, shapes, folder)
     with without_memory():
@@ -123,12 +124,7 @@ def _read(step: StoredStep) -> LoadedModel:
     network = _build(config, facts, labels).float()  # its settings may say less, and would round the weights
     weights = load_file(folder / WEIGHTS)
     refuse_other_numbers(network, weights, folder / WEIGHTS)
-    if (broken := first_not_finite(weights)) is not None:
-        raise ModelError(
-            f"The weight '{broken}' is not finite.",
-            where=str(folder / WEIGHTS),
-            remedy="Restore the step from a copy.",
-        )
+    refuse_not_finite(weights, folder / WEIGHTS, "Restore the step from a copy.")
     network.load_state_dict(weights)
     network.eval()
     tokenizer = prepare_tokenizer(

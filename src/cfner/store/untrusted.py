@@ -1,7 +1,7 @@
 """A step folder may come from anybody. What it asks for is looked at before anything is built from it.
 
 Its files may not name code, nor other files; its architecture must be that of its weights, so that a small
-file cannot ask for all of the memory. (Checkpoints of others, which have no seal, are read by ``foreign``.)
+file cannot ask for all of the memory. (``hf_checkpoint`` reads checkpoints of others with the same guards.)
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cfner.files.json_files import read_json
 _KINDS = frozenset({".json", ".safetensors", ".txt", ".model", ".jinja"})  # of files that a step may have
 _MOST_LABELS = 100_000
 _LARGEST_HEAD = 10_000_000
+_DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_hidden_groups", "inner_group_num")
 # transformers would fetch these, and run what they fetch
 _CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
 _TABLES = frozenset({"vocab", "merges"})
@@ -30,19 +31,25 @@ _REMEDY = "Do not use this model unless you trust where it is from."
 Shapes = dict[str, tuple[int, ...]]
 
 
-def refuse_requests(folder: Path) -> None:
-    """An error if a file is of a kind that no step has, or asks for code or for files elsewhere."""
+def refuse_requests(folder: Path, shapes: Shapes) -> None:
+    """An error if a file is of a kind that no step has, or asks for code, for files elsewhere or for more
+    than its weights need.
+    """
     for file in sorted(folder.iterdir()):
         if file.suffix not in _KINDS:
             raise ModelError("No step holds a file of this kind.", where=str(file), remedy=_REMEDY)
-    for name in ("config.json", "tokenizer_config.json"):
-        path = folder / name
-        facts = read_json(path)
-        if not isinstance(facts, dict):
-            raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
-        if asked := requests_in(facts):
+    for path in (folder / "config.json", folder / "tokenizer_config.json"):
+        settings = read_settings(path)
+        if asked := requests_in(settings):
             raise ModelError(f"The file asks for '{asked[0]}'.", where=str(path), remedy=_REMEDY)
-        refuse_labels(facts, path)
+        refuse_sizes(settings, shapes, path)
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    settings = read_json(path)
+    if not isinstance(settings, dict):
+        raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
+    return settings
 
 
 def requests_in(facts: Mapping[str, Any]) -> list[str]:
@@ -69,19 +76,29 @@ def shapes_in(file: Path) -> Shapes:
         return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
 
 
-def refuse_labels(facts: Mapping[str, Any], where: Path) -> None:
-    """A name is made for each label as soon as the settings are read."""
-    _refuse_number(facts, "num_labels", _MOST_LABELS, where)
+def refuse_sizes(settings: Any, shapes: Shapes, where: Path) -> None:
+    """Before transformers makes a name for each label, or a layer for each number: more layers than tensors
+    cannot be. Models of several parts have settings in settings.
+    """
+    if isinstance(settings, dict):
+        labels = settings.get("num_labels", 0)
+        if not isinstance(labels, int) or not 0 <= labels <= _MOST_LABELS:
+            raise _impossible("num_labels", labels, where)
+        for key in _DEPTHS:
+            if isinstance(depth := settings.get(key), int) and not 0 <= depth <= len(shapes):
+                raise _impossible(key, depth, where)
+    inside = settings.values() if isinstance(settings, dict) else settings
+    for part in inside if isinstance(settings, dict | list) else ():
+        refuse_sizes(part, shapes, where)
+
+
+def _impossible(key: str, value: Any, where: Path) -> ModelError:
+    return ModelError(f"The setting '{key}' cannot be {value!r}.", where=str(where), remedy=_REMEDY)
 
 
 def refuse_depth(config: Any, shapes: Shapes, where: Path) -> None:
-    """More layers than tensors cannot be, and building them would take for ever."""
-    facts = {"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}
-    refuse_layers(facts, "num_hidden_layers", shapes, where)
-
-
-def refuse_layers(facts: Mapping[str, Any], key: str, shapes: Shapes, where: Path) -> None:
-    _refuse_number(facts, key, len(shapes), where)
+    """The same of what transformers made of the settings: each family has names of its own for its depth."""
+    refuse_sizes({"num_hidden_layers": getattr(config, "num_hidden_layers", 0)}, shapes, where)
 
 
 def refuse_size(network: nn.Module, shapes: Shapes, where: Path) -> None:
@@ -97,12 +114,6 @@ def refuse_size(network: nn.Module, shapes: Shapes, where: Path) -> None:
             where=str(where),
             remedy=_REMEDY,
         )
-
-
-def _refuse_number(facts: Mapping[str, Any], key: str, most: int, path: Path) -> None:
-    value = facts.get(key, 0)
-    if not isinstance(value, int) or not 0 <= value <= most:
-        raise ModelError(f"The setting '{key}' cannot be {value!r}.", where=str(path), remedy=_REMEDY)
 
 
 def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None:
@@ -144,6 +155,11 @@ def _told(shape: tuple[int, ...] | None) -> str:
 def without_memory() -> torch.device:
     """As a context: what is built in it has shapes and no content."""
     return torch.device("meta")
+
+
+def refuse_not_finite(weights: Mapping[str, Tensor], where: Path | str, remedy: str) -> None:
+    if (broken := first_not_finite(weights)) is not None:
+        raise ModelError(f"The weight '{broken}' is not finite.", where=str(where), remedy=remedy)
 
 
 def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
