@@ -20,13 +20,13 @@ from cfner.store.model_folder import StoredStep
 from cfner.store.open import is_model_folder, load_step, open_model
 from cfner.store.save import save_step
 from cfner.stream.stream import Step
-from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
 from cfner.training.new_model import new_model
 from cfner.training.progress import Progress, Silent
 from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
 from cfner.training.step import train_step
+from cfner.training.unfinished_step import UnfinishedStep
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -124,7 +124,7 @@ class ContinualTagger:
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         parent = self._saved.hash if self._saved is not None else self._parent
-        checkpoint = None if unfinished is None else Checkpoint(unfinished, step, self.config, parent)
+        kept = None if unfinished is None else UnfinishedStep(unfinished, step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed))
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
@@ -136,7 +136,7 @@ class ContinualTagger:
             self.config,
             self.accelerator,
             progress or Silent(),
-            checkpoint,
+            kept,
         )
         self._half_learned = False
         self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)

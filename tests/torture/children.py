@@ -145,9 +145,9 @@ class Work:
 
 def tell_of_saving(tell: Tell) -> None:
     """In a child: let it tell of every step saved and every epoch kept. A child is not asked to undo it."""
-    from cfner.training.checkpoint import Checkpoint
+    from cfner.training.unfinished_step import UnfinishedStep
 
-    add, keep = ModelFolder.add, Checkpoint.write_if_due
+    add, keep = ModelFolder.add, UnfinishedStep.write_if_due
 
     def told_add(self: ModelFolder, write: Callable[[Path], None]) -> Any:
         tell("saving")
@@ -155,13 +155,13 @@ def tell_of_saving(tell: Tell) -> None:
         tell(f"saved {step.name} {step.hash}")
         return step
 
-    def told_keep(self: Checkpoint, *parts: Any) -> None:
+    def told_keep(self: UnfinishedStep, *parts: Any) -> None:
         tell("keeping")
         keep(self, *parts)
         tell(f"kept {self.identity} {parts[-1].epoch}")
 
     ModelFolder.add = told_add  # type: ignore[method-assign]
-    Checkpoint.write_if_due = told_keep  # type: ignore[method-assign]
+    UnfinishedStep.write_if_due = told_keep  # type: ignore[method-assign]
 
 
 def weights_of(out: Path) -> list[str]:

@@ -23,8 +23,8 @@ from cfner.errors import ModelError
 from cfner.practice.history.history import verify
 from cfner.practice.learn.learn import learn
 from cfner.store.model_folder import ModelFolder
-from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
+from cfner.training.unfinished_step import FILE
 from children import Child, Tell, Work, command, fork, tell_of_saving, weights_of
 from counts import tell, times
 

@@ -22,8 +22,8 @@ from cfner.objective.terms import Objective
 from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
-from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
+from cfner.training.unfinished_step import FILE
 from check_method import prepared_step, speak_of_nothing
 from counts import tell, times
 

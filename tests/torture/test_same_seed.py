@@ -17,8 +17,8 @@ import torch
 from cfner.corpus.corpus import Corpus
 from cfner.runs.stream_run import run_stream
 from cfner.store.model_folder import ModelFolder
-from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
+from cfner.training.unfinished_step import FILE
 from children import Work, fork, weights_of
 from counts import tell, times
 

@@ -23,10 +23,10 @@ from cfner.store.model_folder import SEAL, ModelFolder
 from cfner.store.step_files import SCORES, read_as, read_facts
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
-from cfner.training.checkpoint import FILE as UNFINISHED_STEP
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
 from cfner.training.progress import Progress
+from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
 RUN = "run.json"
 RESULTS = "results.json"

@@ -34,7 +34,7 @@ from cfner.store.model_folder import CURRENT, SEAL, ModelFolder, StoredStep, is_
 from cfner.store.open import is_model_folder
 from cfner.store.step_files import read_facts
 from cfner.tagger import ContinualTagger
-from cfner.training.checkpoint import FILE as UNFINISHED_STEP
+from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
 _MARK = "unfinished"
 _OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _MARK}

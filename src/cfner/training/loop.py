@@ -21,7 +21,6 @@ from cfner.network.inference import outputs
 from cfner.network.network import Network, TaggerOutput
 from cfner.objective.matching import ScoreBank
 from cfner.store.untrusted import first_not_finite
-from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
 from cfner.training.inputs import term_inputs
@@ -30,6 +29,7 @@ from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
 from cfner.training.randomness import derived_seed
 from cfner.training.state import TrainingState
+from cfner.training.unfinished_step import UnfinishedStep
 
 
 def train(
@@ -44,12 +44,12 @@ def train(
     evaluate: Callable[[Network], dict[str, float]] | None,
     progress: Progress,
     split: SplitEncoder | None = None,
-    checkpoint: Checkpoint | None = None,
+    unfinished: UnfinishedStep | None = None,
 ) -> TrainingState:
     """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
 
     ``split``: the encoder in two parts, if its lowest layers are frozen: their output is computed once. With
-    a checkpoint, an interrupted step goes on after its last written epoch, bit for bit.
+    ``unfinished``, an interrupted step goes on after its last written epoch, bit for bit.
     """
     set_dropout(network.body, config.dropout)
     loader, order = training_loader(
@@ -79,7 +79,7 @@ def train(
         text = prepared.data.text
         step.lower = CachedLowerLayers(split, text, network.device, batch_size=config.eval_batch_size)
     bank = step.prepared.bank
-    resumed = checkpoint.read(network, optimiser, schedule, bank) if checkpoint is not None else None
+    resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
     _note_threads(state, progress)
     progress.start(name, config.epochs - state.epoch, len(loader))
@@ -98,8 +98,8 @@ def train(
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
         progress.epoch(epoch, figures)
         # no barrier: clocks differ, so processes would not agree on when it is due
-        if checkpoint is not None and accelerator.is_main_process and epoch < config.epochs:
-            checkpoint.write_if_due(network, optimiser, schedule, bank, state)
+        if unfinished is not None and accelerator.is_main_process and epoch < config.epochs:
+            unfinished.write_if_due(network, optimiser, schedule, bank, state)
     progress.end()
     _release(accelerator, model, network)
     if state.best_epoch != state.epoch:

@@ -14,7 +14,6 @@ from cfner.methods.registry import Method
 from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Slice, Step
-from cfner.training.checkpoint import Checkpoint
 from cfner.training.config import TrainingConfig
 from cfner.training.loop import freeze_layers, train
 from cfner.training.new_model import new_model
@@ -23,6 +22,7 @@ from cfner.training.progress import Progress
 from cfner.training.randomness import derived_seed
 from cfner.training.selection import EpochChoice, old_predictions
 from cfner.training.state import TrainingState
+from cfner.training.unfinished_step import UnfinishedStep
 
 
 def train_step(
@@ -33,7 +33,7 @@ def train_step(
     config: TrainingConfig,
     accelerator: Accelerator,
     progress: Progress,
-    checkpoint: Checkpoint | None = None,
+    unfinished: UnfinishedStep | None = None,
 ) -> tuple[LoadedModel, TrainingState]:
     """Train the model's network in place (a new one for methods that start from scratch)."""
     seed = derived_seed(config.seed, step.index)
@@ -67,7 +67,7 @@ def train_step(
             evaluate=evaluate,
             progress=progress,
             split=split,
-            checkpoint=checkpoint,
+            unfinished=unfinished,
         )
         if not (ctx.known is None and method.plain_first_step):
             method.finish(network, ctx)

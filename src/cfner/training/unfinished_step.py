@@ -29,7 +29,7 @@ from cfner.training.state import TrainingState
 FILE = "unfinished-step.safetensors"
 
 
-class Checkpoint:
+class UnfinishedStep:
     """Where an unfinished step is kept. ``parent``: the hash of the step that it is learned from."""
 
     def __init__(self, folder: str | Path, step: Step, config: TrainingConfig, parent: str | None) -> None:

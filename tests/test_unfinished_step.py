@@ -9,8 +9,8 @@ import torch
 
 from cfner import ContinualTagger, TaskStream
 from cfner.errors import TrainingError
-from cfner.training.checkpoint import FILE
 from cfner.training.progress import Silent
+from cfner.training.unfinished_step import FILE
 
 
 class Interrupt(Exception):
