@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -62,17 +61,9 @@ def test_what_follows_from_the_matrix(drawn):
         assert matrix.mean_forgetting is None
 
 
-@settings(deadline=None, max_examples=50)
-@given(matrices())
-def test_it_survives_json(drawn):
-    matrix, _ = drawn
-    assert StepMatrix.from_json(json.loads(json.dumps(matrix.to_json()))) == matrix
-
-
 def test_no_step_yet():
     empty = StepMatrix()
     assert (empty.types, empty.forgetting, empty.mean_forgetting) == ((), {}, None)
-    assert StepMatrix.from_json(empty.to_json()) == empty
     with pytest.raises(StreamError, match="No step has been scored"):
         _ = empty.mean_micro
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -90,23 +90,18 @@ class StepMatrix:
         return statistics.fmean(lost) if lost else None
 
     def to_json(self) -> dict[str, Any]:
-        """The steps to read back; the figures that follow from them to look at."""
-        figures: dict[str, Any] = {"steps": [scores.to_json() for scores in self.steps]}
-        if self.steps:
-            figures |= {
-                "per_type": list(self.per_type),
-                "mean_micro": self.mean_micro,
-                "mean_macro": self.mean_macro,
-                "last_micro": self.last_micro,
-                "last_macro": self.last_macro,
-                "forgetting": self.forgetting,
-                "mean_forgetting": self.mean_forgetting,
-            }
-        return figures
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(tuple(Scores.from_json(step) for step in data["steps"]))
+        """The figures of each step, and those that follow from them; there must be a step."""
+        steps = [scores.figures() for scores in self.steps]
+        return {
+            "steps": steps,
+            "mean_micro_f1": self.mean_micro,
+            "mean_macro_f1": self.mean_macro,
+            "last_micro_f1": self.last_micro,
+            "last_macro_f1": self.last_macro,
+            "forgetting": self.forgetting,
+            "mean_forgetting": self.mean_forgetting,
+            "confusion": steps[-1]["confusion"],
+        }
 
     def _scored(self, values: tuple[float, ...]) -> tuple[float, ...]:
         if not values:

@@ -114,6 +114,15 @@ class Scores:
         """The F1 of each of ``types``."""
         return {type_: self.counts[type_].f1 for type_ in self.types}
 
+    def figures(self) -> dict[str, Any]:
+        """In percent, without the counts."""
+        return {
+            "micro_f1": self.micro_f1,
+            "macro_f1": self.macro_f1,
+            "per_type": self.f1_of,
+            "confusion": None if self.confusions is None else self.confusions.to_json(),
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Counts to read back, percentages to look at."""
         return {

@@ -55,19 +55,13 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 class RunFolder:
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, stream: TaskStream, config: TrainingConfig) -> None:
+        self.path, self.stream, self.config = Path(path), stream, config
         self.model = ModelFolder(path)
 
     @contextmanager
     def opened(
-        self,
-        stream: TaskStream,
-        config: TrainingConfig,
-        hashes: dict[str, str],
-        resume: bool,
-        first: Path | None,
-        progress: Progress,
+        self, hashes: dict[str, str], resume: bool, first: Path | None, progress: Progress
     ) -> Iterator[tuple[ContinualTagger, StepMatrix]]:
         """Hold the folder; the tagger and the scores of the steps that are there (a new tagger if none is).
 
@@ -77,7 +71,7 @@ class RunFolder:
         processes = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
         if not processes.is_main_process:
             processes.wait_for_everyone()
-            yield self._saved(stream, config, progress)
+            yield self._saved(progress)
             return
         if not (self.path / RUN).is_file() and not is_free(self.path):  # before a lock is written there
             raise ModelError(
@@ -87,16 +81,16 @@ class RunFolder:
             )
         with locked(self.path):
             if (self.path / RUN).is_file():
-                self._refuse_other(hashes, stream, resume)
+                self._refuse_other(hashes, resume)
             else:
                 self.model.sweep()
-                manifest, settings = stream.manifest(), config.model_dump(mode="json")
+                manifest, settings = self.stream.manifest(), self.config.model_dump(mode="json")
                 write_json_atomic(
                     self.path / RUN, {"hashes": hashes, "manifest": manifest, "config": settings}
                 )
             self._complete(first)
             processes.wait_for_everyone()
-            yield self._saved(stream, config, progress)
+            yield self._saved(progress)
 
     def _complete(self, first: Path | None) -> None:
         """Take over the first step, if none is there; finish what was stopped before a step was current."""
@@ -107,16 +101,14 @@ class RunFolder:
         elif names and (not self.model.exists() or self.model.current_name() != names[-1]):
             self.model.point_to(names[-1])
 
-    def _saved(
-        self, stream: TaskStream, config: TrainingConfig, progress: Progress
-    ) -> tuple[ContinualTagger, StepMatrix]:
+    def _saved(self, progress: Progress) -> tuple[ContinualTagger, StepMatrix]:
         matrix = StepMatrix()
         for name in self.model.names():
             matrix = matrix.with_step(read_as(self.model.step(name), SCORES, Scores.from_json))
         if not matrix.steps:
-            return ContinualTagger.from_config(config), matrix
-        progress.note(f"resuming after step {len(matrix.steps)} of {len(stream)}")
-        tagger = ContinualTagger.load(self.path, **config.model_dump(exclude_unset=True))
+            return ContinualTagger.from_config(self.config), matrix
+        progress.note(f"resuming after step {len(matrix.steps)} of {len(self.stream)}")
+        tagger = ContinualTagger.load(self.path, **self.config.model_dump(exclude_unset=True))
         trained_with = tagger.record.facts.get("versions", {}) if tagger.record is not None else {}
         if (warning := other_threads(trained_with.get("threads"))) is not None:
             progress.note(warning)
@@ -129,7 +121,7 @@ class RunFolder:
             self.model.sweep()
             write_json_atomic(self.path / RESULTS, results)
 
-    def _refuse_other(self, hashes: dict[str, str], stream: TaskStream, resume: bool) -> None:
+    def _refuse_other(self, hashes: dict[str, str], resume: bool) -> None:
         if not resume:
             raise ModelError(
                 "There is a run in this folder already.",
@@ -144,12 +136,12 @@ class RunFolder:
                     where=str(self.path),
                     remedy=f"Resume with the same {meaning} (they are in {RUN}), or choose another folder.",
                 )
-        self._refuse_changed(stream)
+        self._refuse_changed()
 
-    def _refuse_changed(self, stream: TaskStream) -> None:
+    def _refuse_changed(self) -> None:
         """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
         names = self.model.names()
-        for name, step in zip_longest(names, stream.steps[: len(names)]):
+        for name, step in zip_longest(names, self.stream.steps[: len(names)]):
             facts = read_facts(self.model.step(name))
             if step is None or facts["kind"] != "learn" or set(facts["types"]) != set(step.types):
                 raise ModelError(

@@ -38,7 +38,7 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """F1 in percent; ``measured`` holds what depends on the machine."""
-        m = self.matrix
+        figures, types = self.matrix.to_json(), self.stream.types_per_step
         return {
             "method": self.method,
             "data": self.stream.corpus_name,
@@ -46,23 +46,8 @@ class RunResult:
             "per_step": self.stream.per_step,
             "sampling": self.stream.sampling,
             "seed": self.config.seed,
-            "steps": [
-                {
-                    "types": list(types),
-                    "micro_f1": scores.micro_f1,
-                    "macro_f1": scores.macro_f1,
-                    "per_type": scores.f1_of,
-                    "confusion": scores.confusions.to_json() if scores.confusions else None,
-                }
-                for types, scores in zip(self.stream.types_per_step, m.steps, strict=False)
-            ],
-            "mean_micro_f1": m.mean_micro,
-            "mean_macro_f1": m.mean_macro,
-            "last_micro_f1": m.last_micro,
-            "last_macro_f1": m.last_macro,
-            "forgetting": m.forgetting,
-            "mean_forgetting": m.mean_forgetting,
-            "confusion": last.to_json() if (last := m.steps[-1].confusions) else None,
+            **figures,
+            "steps": [{"types": list(t), **row} for t, row in zip(types, figures["steps"], strict=False)],
             "slices": [
                 {"sentences": len(part), "mentions": dict(sorted(mention_counts(part).items()))}
                 for part in self.stream.slices
@@ -97,11 +82,11 @@ def run_stream(
             remedy="Give a folder with a test file, or make one with 'cfner data split'.",
         )
     hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
-    folder, progress = None if out is None else RunFolder(out), progress or Silent()
+    folder, progress = None if out is None else RunFolder(out, stream, config), progress or Silent()
     opened = (
         nullcontext((ContinualTagger.from_config(config), StepMatrix()))
         if folder is None
-        else folder.opened(stream, config, hashes, resume, first, progress)
+        else folder.opened(hashes, resume, first, progress)
     )
     with opened as (tagger, before):
         started, matrix = time.perf_counter(), before

@@ -15,6 +15,7 @@ its final one.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ConfigError, ModelError
-from cfner.files.atomic import flush, is_partial, write_text_atomic, writing
+from cfner.files.atomic import flush, write_text_atomic, writing
 from cfner.files.json_files import refuse_unusual
 from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import PATIENCE, locked
@@ -113,11 +114,11 @@ class UnfinishedModel:
         """Put the new model in its place, or aside; its new step as it is there."""
         step = ModelFolder(self.folder).step()
         if not accepted or self.source is None or self.out is not None:
-            return self._rename(step, _free(self.target, ".refused") if not accepted else self.target)
+            return self._rename(step, _aside(self.target) if not accepted else self.target)
         with locked(self.target, wait=PATIENCE):
             self.source.sweep()
             if self.source.step().hash != read_facts(step)["parent"]:  # what was learned is not lost
-                kept = self._rename(step, _free(self.target, ".refused")).folder.parent.parent
+                kept = self._rename(step, _aside(self.target)).folder.parent.parent
                 raise ModelError(
                     "The folder's current step is not the one that this model was learned from. The step "
                     f"that was learned is kept aside in {kept}.",
@@ -176,10 +177,10 @@ class UnfinishedModel:
 
     def _remove(self) -> None:
         """The mark goes last: stopped half-way, it still tells what the rest is."""
+        ModelFolder(self.folder).sweep()
         shutil.rmtree(self.folder / "steps", ignore_errors=True)
-        for item in _items(self.folder):
-            if item.name in {CURRENT, UNFINISHED_STEP} or is_partial(item):
-                item.unlink()
+        for name in (CURRENT, UNFINISHED_STEP):
+            (self.folder / name).unlink(missing_ok=True)
         flush(self.folder)
         (self.folder / _MARK).unlink(missing_ok=True)
         with suppress(OSError):  # somebody waits for the lock, or has put something here
@@ -187,14 +188,8 @@ class UnfinishedModel:
             self.folder.rmdir()
 
 
-def _items(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.is_dir() else []
-
-
-def _free(target: Path, ending: str) -> Path:
+def _aside(target: Path) -> Path:
     """TARGET.refused, or the first of TARGET.refused-2, TARGET.refused-3 ... that is not taken."""
-    number, path = 1, target.with_name(f"{target.name}{ending}")
-    while path.exists():
-        number += 1
-        path = target.with_name(f"{target.name}{ending}-{number}")
-    return path
+    endings = (".refused" if number == 1 else f".refused-{number}" for number in itertools.count(1))
+    paths = (target.with_name(f"{target.name}{ending}") for ending in endings)
+    return next(path for path in paths if not path.exists())
