@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, MissingExtraError
-from cfner.synthetic.generate import TYPES, SyntheticCorpus, generate, templates
+from cfner.synthetic.generate import TYPES, generate, templates
 
 pytest.importorskip("faker", reason="the demo corpus needs the extra 'demo'")
 
@@ -24,7 +25,7 @@ _OPEN_TYPES = ("AGE", "DATE")
 
 
 @pytest.fixture(scope="module")
-def corpus() -> SyntheticCorpus:
+def corpus() -> Corpus:
     return generate()
 
 
@@ -68,7 +69,7 @@ def test_the_same_seed_gives_the_same_sentences_and_another_seed_others(seed: in
     assert first.train != generate(train=30, dev=10, test=10, seed=seed + 1).train
 
 
-def test_a_smaller_corpus_is_the_beginning_of_a_larger_one(corpus: SyntheticCorpus) -> None:
+def test_a_smaller_corpus_is_the_beginning_of_a_larger_one(corpus: Corpus) -> None:
     assert generate(train=50, dev=0, test=0).train == corpus.train[:50]
 
 
@@ -106,7 +107,7 @@ def test_sizes_spans_and_offsets_hold_for_every_seed(seed: int, sizes: tuple[int
         assert all(re.fullmatch(r"\w+|\d+([.,]\d+)+|[^\w\s]", word) for word in sentence.words)
 
 
-def test_no_sentence_occurs_twice(corpus: SyntheticCorpus) -> None:
+def test_no_sentence_occurs_twice(corpus: Corpus) -> None:
     everything = corpus.train + corpus.dev + corpus.test
     assert len({sentence.key for sentence in everything}) == len(everything)
 
@@ -131,7 +132,7 @@ def test_the_default_size_is_made_in_a_few_seconds() -> None:
     assert time.perf_counter() - start < 10
 
 
-def test_every_type_is_frequent_enough_to_pass_the_fifty_mention_filter(corpus: SyntheticCorpus) -> None:
+def test_every_type_is_frequent_enough_to_pass_the_fifty_mention_filter(corpus: Corpus) -> None:
     mentions = Counter(span.type for sentence in corpus.train for span in sentence.spans)
     assert set(mentions) == set(TYPES)
     assert min(mentions.values()) >= 50, mentions
@@ -142,7 +143,7 @@ def test_every_type_is_frequent_enough_to_pass_the_fifty_mention_filter(corpus: 
     assert all(sum(span.type == kind for s in corpus.test for span in s.spans) >= 15 for kind in TYPES)
 
 
-def test_lengths_mixtures_and_entity_free_sentences(corpus: SyntheticCorpus) -> None:
+def test_lengths_mixtures_and_entity_free_sentences(corpus: Corpus) -> None:
     for split in (corpus.train, corpus.dev, corpus.test):
         assert 8 <= sum(map(len, split)) / len(split) <= 25
         assert 0.28 <= sum(not sentence.spans for sentence in split) / len(split) <= 0.4
@@ -153,7 +154,7 @@ def test_lengths_mixtures_and_entity_free_sentences(corpus: SyntheticCorpus) -> 
 # ---- held out --------------------------------------------------------------------------------------------
 
 
-def test_there_are_many_templates_and_each_is_used_where_it_belongs(corpus: SyntheticCorpus) -> None:
+def test_there_are_many_templates_and_each_is_used_where_it_belongs(corpus: Corpus) -> None:
     assert sum(template.family != "clause" for template in templates()) >= 150
     home = {template.id: template.home for template in templates()}
     assert len(home) == len(templates())
@@ -163,14 +164,14 @@ def test_there_are_many_templates_and_each_is_used_where_it_belongs(corpus: Synt
     assert {home[name] for name in dev} == {"train", "dev"}
 
 
-def test_test_and_dev_values_were_not_seen_in_training(corpus: SyntheticCorpus) -> None:
+def test_test_and_dev_values_were_not_seen_in_training(corpus: Corpus) -> None:
     train, dev, test = (_held_out_surfaces(split) for split in (corpus.train, corpus.dev, corpus.test))
     assert not train & test
     assert not train & dev
     assert not dev & test
 
 
-def test_a_name_of_one_split_is_no_part_of_a_name_in_another(corpus: SyntheticCorpus) -> None:
+def test_a_name_of_one_split_is_no_part_of_a_name_in_another(corpus: Corpus) -> None:
     people = ("PATIENT", "DOCTOR")
     assert not _names(corpus.train, people) & _names(corpus.test, people)
     assert not _names(corpus.train, (*people, "CITY")) & _names(corpus.test, people)
@@ -179,7 +180,7 @@ def test_a_name_of_one_split_is_no_part_of_a_name_in_another(corpus: SyntheticCo
 # ---- not a toy -------------------------------------------------------------------------------------------
 
 
-def test_many_surfaces_belong_to_several_types_or_to_none(corpus: SyntheticCorpus) -> None:
+def test_many_surfaces_belong_to_several_types_or_to_none(corpus: Corpus) -> None:
     types_of: dict[str, set[str]] = defaultdict(set)
     for sentence in corpus.train:
         for span in sentence.spans:
@@ -236,7 +237,7 @@ def _most_frequent(counts: dict[str, Counter[str]]) -> dict[str, str]:
     return {key: counter.most_common(1)[0][0] for key, counter in counts.items()}
 
 
-def test_looking_up_words_and_shapes_is_far_from_enough(corpus: SyntheticCorpus) -> None:
+def test_looking_up_words_and_shapes_is_far_from_enough(corpus: Corpus) -> None:
     """Each word gets the most frequent tag of itself in training or, if it is new, of its shape."""
     by_word: dict[str, Counter[str]] = defaultdict(Counter)
     by_shape: dict[str, Counter[str]] = defaultdict(Counter)
@@ -255,7 +256,7 @@ def test_looking_up_words_and_shapes_is_far_from_enough(corpus: SyntheticCorpus)
     assert micro_f1 < 40
 
 
-def test_even_with_the_boundaries_given_a_mention_does_not_tell_its_type(corpus: SyntheticCorpus) -> None:
+def test_even_with_the_boundaries_given_a_mention_does_not_tell_its_type(corpus: Corpus) -> None:
     """The most frequent type of the surface or, if it is new, of the shape of the whole mention."""
     by_surface: dict[str, Counter[str]] = defaultdict(Counter)
     by_shape: dict[str, Counter[str]] = defaultdict(Counter)

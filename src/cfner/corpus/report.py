@@ -58,16 +58,12 @@ class ReadReport:
         places = {kind: list(kept) for kind, kept in self.places.items()}
         for kind, kept in other.places.items():
             places[kind] = (places.get(kind, []) + kept)[:PLACES_KEPT]
+        added = ("files", "sentences", "tokens_read", "tokens_used", "tokens_reported", "repairs")
         return ReadReport(
             format=_joined(self.format, other.format) or "",
             scheme=_joined(self.scheme, other.scheme),
-            files=self.files + other.files,
-            sentences=self.sentences + other.sentences,
-            tokens_read=self.tokens_read + other.tokens_read,
-            tokens_used=self.tokens_used + other.tokens_used,
-            tokens_reported=self.tokens_reported + other.tokens_reported,
-            repairs=self.repairs + other.repairs,
             places=places,
+            **{name: getattr(self, name) + getattr(other, name) for name in added},
         )
 
     def copy(self) -> ReadReport:
@@ -83,19 +79,12 @@ class ReadReport:
         return self
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "format": self.format,
-            "scheme": self.scheme,
-            "files": list(self.files),
-            "sentences": self.sentences,
-            "tokens_read": self.tokens_read,
-            "tokens_used": self.tokens_used,
-            "tokens_reported": self.tokens_reported,
-            "repairs": {
-                kind: {"count": count, "first": self.places.get(kind, [])}
-                for kind, count in sorted(self.repairs.items())
-            },
+        told = {name: value for name, value in vars(self).items() if name != "places"}
+        repairs = {
+            kind: {"count": count, "first": self.places.get(kind, [])}
+            for kind, count in sorted(self.repairs.items())
         }
+        return told | {"files": list(self.files), "repairs": repairs}
 
 
 def _joined(left: str | None, right: str | None) -> str | None:

@@ -176,11 +176,4 @@ def _count(value: object) -> int:
 
 
 def _counts_to_json(counts: Counts) -> dict[str, Any]:
-    return {
-        "tp": counts.tp,
-        "n_gold": counts.n_gold,
-        "n_predicted": counts.n_predicted,
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-    }
+    return asdict(counts) | {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1}

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError
 from cfner.synthetic.lists import ABBREVIATIONS, sections
@@ -37,15 +38,6 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class SyntheticCorpus:
-    """Three splits; the ``source`` of a sentence is ``template:`` and its template ids, joined by ``+``."""
-
-    train: tuple[Sentence, ...]
-    dev: tuple[Sentence, ...]
-    test: tuple[Sentence, ...]
-
-
-@dataclass(frozen=True)
 class Template:
     """A text with slots. ``home`` is the split it was written for: training and test share none."""
 
@@ -63,18 +55,20 @@ class _Piece:
     type: str | None = None
 
 
-def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0) -> SyntheticCorpus:
+def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0) -> Corpus:
     """Write a corpus of so many sentences; the same arguments give the same sentences, everywhere.
 
     The splits share no value (names, places, numbers). Test templates are not used elsewhere; half of the
-    validation sentences are of training templates, half of templates of their own.
+    validation sentences are of training templates, half of templates of their own. The ``source`` of a
+    sentence is ``template:`` and its template ids, joined by ``+``.
     """
     for name, count in (("train", train), ("dev", dev), ("test", test)):
         if count < 0:
             raise ConfigError(f"{name}={count} sentences were asked for.", remedy="Ask for none or more.")
     books = value_books(seed)
     seen: set[tuple[str, ...]] = set()
-    return SyntheticCorpus(
+    return Corpus(
+        "clinical notes (generated)",
         train=tuple(_sentences("train", train, books["train"], seed, seen)),
         dev=tuple(_sentences("dev", dev, books["dev"], seed, seen)),
         test=tuple(_sentences("test", test, books["test"], seed, seen)),
