@@ -18,9 +18,10 @@ from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json_atomic
 from cfner.files.lock import locked
 from cfner.files.owned import is_free
+from cfner.store.lineage import lineage
 from cfner.store.link_steps import link_files
 from cfner.store.model_folder import SEAL, ModelFolder
-from cfner.store.step_files import SCORES, read_as, read_facts
+from cfner.store.step_files import SCORES, read_as
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
@@ -141,11 +142,10 @@ class RunFolder:
     def _refuse_changed(self) -> None:
         """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
         names = self.model.names()
-        for name, step in zip_longest(names, self.stream.steps[: len(names)]):
-            facts = read_facts(self.model.step(name))
-            if step is None or facts["kind"] != "learn" or set(facts["types"]) != set(step.types):
+        for there, step in zip_longest(lineage(self.path), self.stream.steps[: len(names)]):
+            if step is None or there.kind != "learn" or set(there.types) != set(step.types):
                 raise ModelError(
-                    f"Step {int(name)} ('{facts['name']}') is not of this run: the model was changed since.",
+                    f"Step {there.number} ('{there.name}') is not of this run: the model was changed since.",
                     where=str(self.path),
                     remedy="Run the stream anew with another --out.",
                 )

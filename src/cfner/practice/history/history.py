@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
+from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.lineage import LineageStep, lineage, lineage_step
 from cfner.store.link_steps import link_files
-from cfner.store.model_folder import SEAL, ModelFolder
+from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
-from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_labels
+from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
 
@@ -91,17 +92,17 @@ def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
 
 
 def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
-    ModelFolder(model).current_name()  # is there a model at all?
-    with locked(Path(model), wait=PATIENCE):
-        ModelFolder(model).sweep()
-        return _relabel(model, kind, types, into)
-
-
-def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
     folder = ModelFolder(model)
-    source = folder.verified()
-    before = lineage_step(model)
-    step = before.record
+    folder.current_name()  # is there a model at all?
+    with locked(folder.path, wait=PATIENCE):
+        folder.sweep()
+        source = folder.verified()
+        added = folder.add(lambda path: _write_relabelled(path, source, kind, types, into))
+    return _told(lineage_step(model, added.name), current=True)
+
+
+def _write_relabelled(path: Path, source: StoredStep, kind: str, types: Sequence[str], into: str) -> None:
+    step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
     renamed = read_labels(source).renamed(types, into)
 
     def names(old: Sequence[str]) -> list[str]:
@@ -117,16 +118,11 @@ def _relabel(model: str | Path, kind: str, types: Sequence[str], into: str) -> P
         "known": [type_ for type_ in names(step["known"]) if type_ not in current],
         "operation": {"types": list(types), "into": into},
     }
-
-    def write(path: Path) -> None:
-        link_files(source, path, leave_out=_WRITTEN_ANEW)
-        write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
-        write_json(path / FACTS, as_stored(record, source.hash))
-        if kind == "rename" and before.scores is not None:
-            write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
-
-    added = folder.add(write)
-    return _told(lineage_step(model, added.name), current=True)
+    link_files(source, path, leave_out=_WRITTEN_ANEW)
+    write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
+    write_json(path / FACTS, as_stored(record, source.hash))
+    if kind == "rename" and scores is not None:
+        write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
 
 
 def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
