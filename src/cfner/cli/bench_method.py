@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from cfner.cli.show import console, plain
+from cfner.errors import ConfigError
+
 
 def add_method(
     name: Annotated[str, typer.Argument(help="The new method's name, such as my-method.")],
@@ -14,9 +17,7 @@ def add_method(
 ) -> None:
     """Write a Python file with a whole method in it, to be changed; it is used with --use, without a fork."""
     from cfner.benchmark.method_template import method_file
-    from cfner.cli.show import console, plain
     from cfner.corpus.writers import whole_file
-    from cfner.errors import ConfigError
 
     file = out or Path(f"{name.replace('-', '_').replace('+', '_')}.py")
     text = method_file(name, file)

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from cfner.cli.show import console, plain
+from cfner.errors import ModelError
+
 
 def report(
     runs: Annotated[Path, typer.Argument(help="The folder of a grid: --out of 'cfner bench run'.")],
@@ -14,8 +17,6 @@ def report(
     """Write report.md, .tex, .html and pictures into RUNS; the grid need not be finished."""
     from cfner.benchmark.grid import GRID, GridFolder
     from cfner.benchmark.report import write_report
-    from cfner.cli.show import console, plain
-    from cfner.errors import ModelError
 
     if not (runs / GRID).is_file():
         raise ModelError(

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from cfner.cli.options import Config, DeviceSetting, Every, MinMentions, Preset, ScoreEvery, Use
 from cfner.cli.settings import from_flags, load_methods, names
+from cfner.cli.show import console, plain
+from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
     from cfner.benchmark.backends import Backend
@@ -87,7 +90,6 @@ def run(
     from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
     from cfner.benchmark.streams import Division, Source
-    from cfner.errors import ConfigError
     from cfner.methods import create, method_names
     from cfner.training.config import TrainingConfig, given_settings
 
@@ -167,7 +169,6 @@ def reproduce(
     """One of the paper's tables or figures, on its corpora or as the same comparison on other data."""
     from cfner.benchmark.reproduce import RECIPES, cells_on_other_data, cells_on_paper_corpora, expected_files
     from cfner.benchmark.streams import Source
-    from cfner.errors import ConfigError
     from cfner.training.config import TrainingConfig
 
     if name == "list":
@@ -219,7 +220,6 @@ def _carry_out(
     from cfner.benchmark.grid import RESULTS, GridFolder, plan
     from cfner.benchmark.runner import run_grid
     from cfner.cli.grid_view import GridView
-    from cfner.cli.show import console, plain
 
     screen = console(stderr=True)
     planned = plan(cells)
@@ -257,10 +257,7 @@ def _carry_out(
 
 
 def _tell_recipes() -> None:
-    from rich.table import Table
-
     from cfner.benchmark.reproduce import RECIPES
-    from cfner.cli.show import console
 
     table = Table("name", "what", "corpora of the paper and their settings (FG-PG)")
     for name, recipe in RECIPES.items():
@@ -277,8 +274,6 @@ def _place(data: str) -> str:
 
 
 def _seeds(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
-    from cfner.errors import ConfigError
-
     if text is None:
         return [config.seed] if "seed" in config.model_fields_set else list(range(usual))
     try:
@@ -288,8 +283,6 @@ def _seeds(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
 
 
 def _settings(text: str) -> list[tuple[int, int]]:
-    from cfner.errors import ConfigError
-
     try:
         return [(int(first), int(second)) for first, second in (part.split("-") for part in names(text))]
     except ValueError:

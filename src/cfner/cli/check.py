@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from cfner.cli.options import DeviceSetting, Format, Json, TagColumn
 from cfner.cli.settings import from_flags
+from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from cfner.practice.check.findings import CheckReport, Finding, LearnPlan, TimeEstimate
 
 _ROWS = 12  # types shown in the table; 'cfner data describe' shows all
@@ -55,7 +57,6 @@ def check(
     Nothing is trained and nothing is written. Exit code 0: fine, or warnings only; 1: 'cfner learn' would
     refuse; 2: the data or the model cannot be read.
     """
-    from cfner.cli.show import print_json
     from cfner.practice.check.check import SECONDS
     from cfner.practice.check.check import check as check_data
 
@@ -86,8 +87,6 @@ def _names(listed: str) -> list[str]:
 
 
 def _tell(report: CheckReport) -> None:
-    from cfner.cli.show import console, plain
-
     screen = console()
     read = report.reading
     screen.print(
@@ -114,10 +113,6 @@ def _tell(report: CheckReport) -> None:
 
 
 def _table(report: CheckReport) -> Table:
-    from rich.table import Table
-
-    from cfner.cli.show import plain
-
     splits = {name: facts for name, facts in report.splits.items() if facts.sentences}
     table = Table("", *splits)
     for column in table.columns[1:]:
@@ -134,11 +129,6 @@ def _table(report: CheckReport) -> Table:
 
 
 def _tell_finding(screen: Console, finding: Finding) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from cfner.cli.show import plain
-
     sign, style = _LOOKS[finding.severity]
     head = Text.assemble((f"{sign} {finding.severity}: ", style), plain(finding.message))
     screen.print(head)

@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli.show import console, plain
+from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.files.safe_text import json_text, visible
 
 if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
@@ -117,7 +122,6 @@ def sample(
 ) -> None:
     """Write a generated corpus to try things with: invented clinical notes with sixteen types."""
     from cfner.corpus.corpus import Corpus
-    from cfner.errors import ConfigError, nearest
     from cfner.synthetic.generate import TYPES, generate
 
     kept = TYPES if types is None else tuple(name.strip() for name in types.split(","))
@@ -159,7 +163,6 @@ def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tup
     """One file for each split that has sentences."""
     from cfner.corpus.formats import format_for_writing, writable_formats
     from cfner.corpus.split_files import SPLITS
-    from cfner.errors import CorpusError
 
     if any(folder.suffix in format.suffixes for format in writable_formats().values()):
         raise CorpusError(
@@ -205,8 +208,6 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
 
 
 def _print_json(facts: dict[str, Any]) -> None:
-    from cfner.files.safe_text import json_text
-
     typer.echo(json_text(facts, indent=2))
 
 
@@ -215,7 +216,6 @@ def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json
         written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
         _print_json({"written": written, "report": corpus.report.to_json()})
         return
-    from cfner.files.safe_text import visible
 
     for path, sentences in files.items():
         typer.echo(visible(f"{path}: {len(sentences):,} sentences"))
@@ -225,11 +225,6 @@ def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json
 
 
 def _print_tables(facts: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from cfner.cli.show import console, plain
-
     screen = console()
     report, splits = facts["report"], facts["splits"]
     read = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from cfner.cli.options import Device, Json
+from cfner.cli.show import coloured, console, matrix_table, plain, print_json, training_progress
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from cfner.benchmark.demo import DemoResult
     from cfner.corpus.sentence import Sentence
     from cfner.training.progress import Progress
@@ -30,7 +30,6 @@ def demo(
 ) -> None:
     """Learn 16 clinical types in four steps, by plain fine-tuning and by CFNER, and compare."""
     from cfner.benchmark.demo import run_demo
-    from cfner.cli.show import console, print_json
 
     screen = console()
     if not json:
@@ -54,7 +53,6 @@ def demo(
 
 
 def _watch(method: str, quiet: bool) -> Progress:
-    from cfner.cli.show import console, training_progress
     from cfner.training.progress import Silent
 
     if quiet:
@@ -64,8 +62,6 @@ def _watch(method: str, quiet: bool) -> Progress:
 
 
 def _tell(result: DemoResult, out: Path) -> None:
-    from cfner.cli.show import coloured, console, matrix_table, plain
-
     screen = console()
     for name, run in result.results.items():
         screen.print()
@@ -84,7 +80,6 @@ def _tell(result: DemoResult, out: Path) -> None:
 
 
 def _truth(sentence: Sentence) -> Text:
-    from cfner.cli.show import coloured
     from cfner.network.prediction import Prediction, entity_of
 
     return coloured(Prediction(sentence, tuple(entity_of(sentence, span, 1.0) for span in sentence.spans)))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli.show import console, plain, print_json
+from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from cfner.network.prediction import Entity, Prediction
     from cfner.practice.diff.diff import ModelDiff
     from cfner.practice.diff.pairs import Kind
@@ -64,7 +66,6 @@ def diff(
 
     If the text is labelled, each change is called right or wrong.
     """
-    from cfner.cli.show import console, plain, print_json
     from cfner.corpus.writers import refuse_existing
     from cfner.pages.page import write_page
     from cfner.practice.diff.diff import diff_models
@@ -100,7 +101,6 @@ def _inputs(
     given: list[str], texts: list[str] | None, format: str | None, tag_column: str | None, is_plain: bool
 ) -> tuple[list[str], Source]:
     """The names of the models, and the text: the last argument unless --text gives it."""
-    from cfner.errors import ConfigError
     from cfner.practice.diff.sources import literal_texts, text_source
 
     if texts:
@@ -114,7 +114,6 @@ def _inputs(
 
 
 def _tell(screen: Console, found: ModelDiff, show: int) -> None:
-    from cfner.cli.show import plain
     from cfner.practice.diff.pairs import KINDS
 
     screen.print(plain(f"{found.old_name} → {found.new_name}"), style="bold", soft_wrap=True)
@@ -132,10 +131,6 @@ def _tell(screen: Console, found: ModelDiff, show: int) -> None:
 
 
 def _types(found: ModelDiff) -> Table:
-    from rich.table import Table
-
-    from cfner.cli.show import plain
-
     table = Table(padding=(0, 1, 0, 0))
     table.add_column("type", overflow="fold")
     for name in ("before", "after", "same", "lost", "gained", "moved", "→ other", "other →"):
@@ -148,12 +143,6 @@ def _types(found: ModelDiff) -> Table:
 
 def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
     """The first changes of one kind, side by side."""
-    from itertools import islice
-
-    from rich.table import Table
-    from rich.text import Text
-
-    from cfner.cli.show import plain
     from cfner.practice.diff.page import KIND_TITLES, VERDICT_WORDS, verdict_line
 
     verdicts = verdict_line(found, kind)
@@ -179,9 +168,6 @@ def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
 
 def _side(prediction: Prediction, hit: Entity | None, other: Entity | None, colour: str) -> Text:
     """The words around a change; the mention in colour with its type, or its place underlined."""
-    from rich.text import Text
-
-    from cfner.cli.show import plain
     from cfner.practice.diff.diff import blank_before
 
     sentence = prediction.sentence

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli.show import console, plain, print_json, scores_table
+from cfner.errors import CorpusError
 
 
 def evaluate(
@@ -35,9 +37,7 @@ def evaluate(
     Labels of types that the model has not learned are set aside, and counted. So are finds of types that
     the data does not label anywhere: nobody could tell whether they are right.
     """
-    from cfner.cli.show import console, plain, print_json, scores_table
     from cfner.corpus.corpus import Corpus
-    from cfner.errors import CorpusError
     from cfner.interop.onnx import OnnxTagger, is_onnx_folder
     from cfner.tagger import ContinualTagger
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
     from cfner.practice.explain.explanation import Distribution, Explanation, Match, TokenExplanation
 
 _CONTEXT = 6  # words shown on each side of a matched token
@@ -46,7 +46,6 @@ def explain(
     tag_column: TagColumn = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
-    from cfner.cli.show import console, plain, print_json
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.writers import refuse_existing
     from cfner.network.device import choose_device
@@ -71,8 +70,6 @@ def explain(
 
 
 def _tell(e: Explanation) -> None:
-    from cfner.cli.show import console, plain
-
     screen = console()
     delta = f", threshold {e.threshold:.2f}" if e.threshold is not None else ""
     screen.print(plain(f"{e.method}, step {e.step}, epoch {e.epoch} of {e.epochs}{delta}"), style="bold")
@@ -106,10 +103,6 @@ def _right(right: int | None, whole: int) -> str:
 
 
 def _tokens_table(e: Explanation) -> Table:
-    from rich.table import Table
-
-    from cfner.cli.show import plain
-
     truth = any(token.truth not in (None, token.label) for token in e.tokens)
     table = Table(title=plain(f"sentence {e.sentence} of the slice"), title_justify="left")
     for name in ("token", "labelled", *(["in truth"] if truth else []), "teacher", "student", "went to"):
@@ -135,10 +128,6 @@ def _tokens_table(e: Explanation) -> Table:
 
 
 def _anchor_line(token: TokenExplanation) -> Text:
-    from rich.text import Text
-
-    from cfner.cli.show import plain
-
     colour = next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "yellow")
     line = Text.assemble((plain(token.word).plain, f"bold {colour}"), "  ", plain(token.path))
     line.append(Text.assemble("\n  teacher   ", _shares(token.teacher)))
@@ -149,10 +138,6 @@ def _anchor_line(token: TokenExplanation) -> Text:
 
 
 def _matches_table(token: TokenExplanation) -> Table:
-    from rich.table import Table
-
-    from cfner.cli.show import plain
-
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("  distance", "weight"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -171,10 +156,6 @@ def _matches_table(token: TokenExplanation) -> Table:
 
 
 def _context(match: Match) -> Text:
-    from rich.text import Text
-
-    from cfner.cli.show import plain
-
     start, end = max(0, match.position - _CONTEXT), match.position + _CONTEXT + 1
     before = ("… " if start else "") + " ".join(match.words[start : match.position])
     after = " ".join(match.words[match.position + 1 : end]) + (" …" if end < len(match.words) else "")
@@ -184,6 +165,4 @@ def _context(match: Match) -> Text:
 
 
 def _shares(distribution: Distribution, count: int | None = None) -> Text:
-    from cfner.cli.show import plain
-
     return plain("  ".join(f"{share.label} {share.p:.2f}" for share in distribution.top[:count]))

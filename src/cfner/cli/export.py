@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cfner.cli.options import Json
+from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
     from cfner.interop.export_folder import ExportReport
@@ -51,7 +52,6 @@ def export(
 
     The export is read back and compared with the original before the folder appears.
     """
-    from cfner.cli.show import console, plain, print_json
     from cfner.interop.export import export_model
 
     report = export_model(

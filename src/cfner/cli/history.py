@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from cfner.cli.options import Json
+from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
     from cfner.practice.history.history import PastStep
@@ -21,7 +23,6 @@ def history(
     json: Json = False,
 ) -> None:
     """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
-    from cfner.cli.show import console, plain, print_json
     from cfner.practice.history.history import history as past
     from cfner.practice.history.history import verify as verified
 
@@ -29,7 +30,6 @@ def history(
     if json:
         print_json([step.to_json() for step in steps])
         return
-    from rich.table import Table
 
     table = Table(title=plain(f"{len(steps)} steps of {model}"), title_justify="left")
     for name in ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "saved"):
@@ -90,8 +90,6 @@ def merge(
 
 
 def _tell(step: PastStep, model: Path, as_json: bool) -> None:
-    from cfner.cli.show import console, plain, print_json
-
     if as_json:
         print_json(step.to_json())
         return

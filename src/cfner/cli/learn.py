@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from cfner.cli.options import (
     BatchSize,
@@ -21,10 +24,9 @@ from cfner.cli.options import (
     Use,
 )
 from cfner.cli.settings import from_flags, load_methods
+from cfner.cli.show import console, plain, print_json, scores_table, training_progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from cfner.practice.learn.agreement import AgreementReport
     from cfner.practice.learn.guard import GuardReport, Interval
     from cfner.practice.learn.learn import Learned
@@ -104,7 +106,6 @@ def learn(
     The old model is never changed: the new one goes to --out, or is added as a step (--in-place) that
     'cfner rollback' can undo. Run 'cfner check' first.
     """
-    from cfner.cli.show import print_json, training_progress
     from cfner.practice.learn.learn import learn as learn_types
 
     load_methods(use)
@@ -146,8 +147,6 @@ def learn(
 
 
 def _tell(learned: Learned) -> None:
-    from cfner.cli.show import console, plain, scores_table
-
     screen = console()
     plan = learned.plan
     for what, types in (("Learned", plan.new), ("More data for", plan.more), ("Ignored", plan.ignored)):
@@ -186,11 +185,6 @@ def _tell(learned: Learned) -> None:
 
 
 def _tell_guard(screen: Console, report: GuardReport) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from cfner.cli.show import plain
-
     title = f"F1 of old types before and after ({report.sentences} sentences, 95 % intervals)"
     table = Table(title=title, title_justify="left")
     for name in ("type", "mentions", "before", "after", "lost", "verdict"):
@@ -215,8 +209,6 @@ def _tell_guard(screen: Console, report: GuardReport) -> None:
 
 
 def _tell_agreement(screen: Console, report: AgreementReport) -> None:
-    from cfner.cli.show import plain
-
     said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
     text = f"Agreement (not F1) of old and new model about old types, on {report.where}: {said}."

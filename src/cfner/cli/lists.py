@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from cfner.cli.options import Json
+from cfner.cli.show import console, print_json
 
 
 def methods(
@@ -15,14 +17,12 @@ def methods(
 ) -> None:
     """List the methods, or show one with its parameters and the parts that can be left out."""
     import cfner.methods  # noqa: F401 - registers them
-    from cfner.cli.show import console, print_json
     from cfner.methods.registry import method_class, method_names, summary
 
     chosen = [method_class(name)] if name else [method_class(known) for known in method_names()]
     if json:
         print_json([_facts(method) for method in chosen])
         return
-    from rich.table import Table
 
     screen = console()
     if name is None:
@@ -64,14 +64,12 @@ def encoders(json: Json = False) -> None:
     """List encoders that are known by name; any other hub name or folder works too."""
     from dataclasses import asdict
 
-    from cfner.cli.show import console, print_json
     from cfner.store.pretrained import known_encoders
 
     known = known_encoders()
     if json:
         print_json([asdict(encoder) for encoder in known])
         return
-    from rich.table import Table
 
     table = Table("encoder", "what it is", "on this machine")
     for encoder in known:

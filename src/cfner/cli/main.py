@@ -26,6 +26,8 @@ from cfner.cli import (
     serve,
     train,
 )
+from cfner.errors import CfnerError
+from cfner.files.safe_text import visible
 
 _INTERRUPTED = 130  # exit code after Ctrl+C
 _ESCAPED = "cfner.escaped"  # how characters are written that the output's encoding does not have
@@ -79,8 +81,6 @@ def root(
 
 def main() -> None:
     """Entry point: an error of ours is one paragraph and exit code 2."""
-    from cfner.errors import CfnerError
-
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _write_any_character()
     try:
@@ -121,7 +121,6 @@ def _tell(what: str) -> NoReturn:
     """Inside an except clause: the error in one paragraph, or all of it with --debug."""
     if os.environ.get("CFNER_DEBUG"):
         raise  # noqa: PLE0704 - called where an exception is being handled
-    from cfner.files.safe_text import visible
 
     # what is told may contain words and labels from files
     typer.secho(f"Error: {visible(what)}", fg=typer.colors.RED, err=True)

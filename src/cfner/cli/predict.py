@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
 from cfner.cli.options import Device
+from cfner.cli.show import coloured, console, plain
+from cfner.errors import ConfigError, nearest
+from cfner.files.safe_text import visible
 
 if TYPE_CHECKING:
     from cfner.corpus.sentence import Sentence
@@ -70,8 +74,6 @@ def predict(
     Each entity has its type, its words and characters, and a score: the probability of its type, averaged
     over its words. A word's label is that of its first subword.
     """
-    from cfner.errors import ConfigError
-    from cfner.files.safe_text import visible
     from cfner.interop.export import open_for_prediction
     from cfner.interop.prediction_files import line_writer, write_predictions
     from cfner.network.prediction import tag_stream
@@ -98,8 +100,6 @@ def predict(
 
 
 def _style(output: str | None, json: bool, out: Path | None) -> str:
-    from cfner.errors import ConfigError, nearest
-
     usual = "colour" if sys.stdout.isatty() and out is None else "jsonl"
     by_name = {".spacy": "docbin", ".conll": "conll"}.get(out.suffix) if out is not None else None
     style = "jsonl" if json else output or by_name or usual
@@ -123,16 +123,10 @@ def _sentences(text: list[str] | None, file: Path | None, format: str | None) ->
 
 
 def _shown(lines: str) -> str:
-    from cfner.files.safe_text import visible
-
     return "".join(sign if sign in "\t\n" else visible(sign) for sign in lines)
 
 
 def _show(predictions: Iterator[Prediction], style: str) -> None:
-    from rich.table import Table
-
-    from cfner.cli.show import coloured, console, plain
-
     screen = console()
     for prediction in predictions:
         if style == "colour":

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from cfner.cli.options import Device
+from cfner.errors import MissingExtraError
+from cfner.files.safe_text import visible
 
 _DAY = 86_400  # seconds
 
@@ -65,8 +67,6 @@ def serve(
     When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the new one is
     checked and takes over without a request being lost.
     """
-    from cfner.errors import MissingExtraError
-    from cfner.files.safe_text import visible
     from cfner.serving.settings import ServeSettings
 
     settings = ServeSettings(

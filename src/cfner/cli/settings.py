@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cfner.errors import ConfigError
+
 
 def from_flags(
     flags: Mapping[str, Any], pairs: Sequence[str] | None, parameters: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Only what was given; ``--set`` names a setting or, failing that, a parameter of the method."""
-    from cfner.errors import ConfigError
     from cfner.training.config import TrainingConfig
 
     # a flag that is None was not given; --set NAME=null gives it

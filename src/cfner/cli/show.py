@@ -6,11 +6,13 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from cfner.files.safe_text import json_text, visible
+
+if TYPE_CHECKING:
     from cfner.evaluation.forgetting import StepMatrix
     from cfner.evaluation.scores import Scores
     from cfner.network.prediction import Prediction
@@ -30,20 +32,14 @@ _COLOURS = (
 
 
 def console(stderr: bool = False) -> Console:
-    from rich.console import Console
-
     return Console(stderr=stderr, highlight=False)
 
 
 def print_json(value: Any) -> None:
-    from cfner.files.safe_text import json_text
-
     sys.stdout.write(json_text(value, indent=1) + "\n")
 
 
 def scores_table(scores: Scores, title: str) -> Table:
-    from rich.table import Table
-
     table = Table(title=plain(title), title_justify="left")
     table.add_column("type")
     for name in ("precision", "recall", "F1", "gold", "predicted"):
@@ -60,8 +56,6 @@ def scores_table(scores: Scores, title: str) -> Table:
 
 def matrix_table(matrix: StepMatrix, title: str) -> Table:
     """Types down, steps across: how each type's F1 goes on after it was learned."""
-    from rich.table import Table
-
     table = Table(title=plain(title), title_justify="left")
     table.add_column("type")
     for number in range(1, len(matrix.steps) + 1):
@@ -82,17 +76,11 @@ def _figure(value: float | None) -> str:
 
 def plain(text: str) -> Text:
     """Text from files and labels, with control characters made visible: it must not steer the terminal."""
-    from rich.text import Text
-
-    from cfner.files.safe_text import visible
-
     return Text(visible(text))
 
 
 def coloured(prediction: Prediction) -> Text:
     """A sentence with its entities in colour, each followed by its type."""
-    from rich.text import Text
-
     sentence = prediction.sentence
     source = sentence.text if sentence.text is not None else " ".join(sentence.words)
     line, at = Text(), 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from cfner.cli.options import (
     BatchSize,
@@ -24,6 +25,7 @@ from cfner.cli.options import (
     Use,
 )
 from cfner.cli.settings import from_flags, load_methods
+from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
@@ -147,13 +149,10 @@ def train(
 
 
 def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:
-    from cfner.cli.show import console, plain, print_json
-
     manifest = stream.manifest()
     if as_json:
         print_json({"manifest": manifest, "config": config.model_dump(mode="json")})
         return
-    from rich.table import Table
 
     title = plain(f"{stream.corpus_name}, {stream.setting}")
     table = Table("step", "types", "sentences", "mentions", title=title)
@@ -176,7 +175,6 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
 
 
 def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:
-    from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
     from cfner.runs.stream_run import run_stream
 
     progress = training_progress()
