@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cfner.cli import options as o
 from cfner.cli.show import console, plain
 from cfner.errors import ConfigError
 
 
 def add_method(
     name: Annotated[str, typer.Argument(help="The new method's name, such as my-method.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file. Default: NAME.py here.")] = None,
+    out: Annotated[Path | None, o.Flag("--out", "-o", help="The file. Default: NAME.py here.")] = None,
 ) -> None:
     """Write a Python file with a whole method in it, to be changed; it is used with --use, without a fork."""
     from cfner.benchmark.method_template import method_file

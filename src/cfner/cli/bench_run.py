@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cfner.cli.options import Config, DeviceSetting, Every, MinMentions, Preset, ScoreEvery, Use
+from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, plain
 from cfner.errors import ConfigError
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from cfner.benchmark.cells import Cell
     from cfner.training.config import TrainingConfig
 
-Flag = typer.Option
+Flag = o.Flag
 
 Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started again, it goes on there.")]
 Seeds = Annotated[
     str | None, Flag(help="Seeds, with commas. Default: the setting 'seed' if it is given, else several.")
 ]
-Encoder = Annotated[str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm.")]
-Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
 Jobs = Annotated[int | None, Flag(min=1, help="Runs at once. Default: as many as fit the machine.")]
 Processes = Annotated[int, Flag(min=1, help="Processes (GPUs) per run, through accelerate.")]
@@ -36,7 +34,6 @@ Ray = Annotated[
 Cores = Annotated[int, Flag(min=1, help="With --ray: cores per run.")]
 Gpus = Annotated[float, Flag(min=0, max=1024, help="With --ray: GPUs per run.")]
 KeepModels = Annotated[bool, Flag("--keep-models", help="Keep each finished run's models, step by step.")]
-DryRun = Annotated[bool, Flag("--dry-run", help="Say what would be run, and stop.")]
 
 
 def run(
@@ -51,42 +48,41 @@ def run(
             "'all': every method, the default unless a setting names one.",
         ),
     ] = None,
-    first: Annotated[int, Flag(min=1, help="Types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(min=1, help="Types in each later step (PG).")] = 1,
+    first: o.First = 1,
+    per_step: o.PerStep = 1,
     settings: Annotated[
         str | None, Flag(help="Several settings instead, as FG-PG with commas: 1-1,8-2.")
     ] = None,
-    order: Annotated[
-        str | None, Flag(help="Types in the order of learning, with commas; else alphabetical.")
-    ] = None,
+    order: o.Order = None,
     sampling: Annotated[str, Flag(help="greedy, random, or both with a comma.")] = "greedy",
     labels: Annotated[
         str, Flag(help="own; none, current: old slices kept (the paper's Figure 1); several with commas.")
     ] = "own",
     seeds: Seeds = None,
-    encoder: Encoder = None,
-    epochs: Epochs = None,
-    every: Every = 1,
-    score_every: ScoreEvery = None,
-    score_on: Annotated[str, Flag(help="test, or dev when choosing settings.")] = "test",
-    min_mentions: MinMentions = 50,
-    preset: Preset = None,
-    config: Config = None,
+    encoder: o.Encoder = None,
+    epochs: o.Epochs = None,
+    every: o.Every = 1,
+    score_every: o.ScoreEvery = None,
+    score_on: o.ScoreOn = "test",
+    min_mentions: o.MinMentions = 50,
+    preset: o.Preset = None,
+    config: o.Config = None,
     set_: Set = None,
-    use: Use = None,
-    device: DeviceSetting = None,
+    use: o.Use = None,
+    device: o.DeviceSetting = None,
     jobs: Jobs = None,
     processes: Processes = 1,
     ray: Ray = None,
     cores: Cores = 1,
     gpus: Gpus = 0,
     keep_models: KeepModels = False,
-    dry_run: DryRun = False,
+    dry_run: o.DryRun = False,
 ) -> None:
     """Compare methods: data x setting x method x seed, each a run of its own.
 
     Stop it at any time and start it again: nothing is done twice.
     """
+    flags = from_flags(locals(), set_)
     from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
     from cfner.benchmark.streams import Division, Source
@@ -144,29 +140,30 @@ def reproduce(
     data: Annotated[
         str | None, Flag("--data", "-d", help="Instead of the paper's: the same comparison on this corpus.")
     ] = None,
-    first: Annotated[int, Flag(min=1, help="With --data: types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(min=1, help="With --data: types in each later step (PG).")] = 1,
-    min_mentions: MinMentions = 50,
+    first: o.First = 1,
+    per_step: o.PerStep = 1,
+    min_mentions: o.MinMentions = 50,
     anyway: Annotated[
         bool, Flag("--anyway", help="Although the corpora's counts are not the paper's.")
     ] = False,
     seeds: Seeds = None,
-    encoder: Encoder = None,
-    epochs: Epochs = None,
-    every: Every = 1,
-    score_every: ScoreEvery = None,
+    encoder: o.Encoder = None,
+    epochs: o.Epochs = None,
+    every: o.Every = 1,
+    score_every: o.ScoreEvery = None,
     preset: Annotated[str, Flag(help="'paper': the paper's settings; 'none': this program's.")] = "paper",
     set_: Set = None,
-    device: DeviceSetting = None,
+    device: o.DeviceSetting = None,
     jobs: Jobs = None,
     processes: Processes = 1,
     ray: Ray = None,
     cores: Cores = 1,
     gpus: Gpus = 0,
     keep_models: KeepModels = False,
-    dry_run: DryRun = False,
+    dry_run: o.DryRun = False,
 ) -> None:
     """One of the paper's tables or figures, on its corpora or as the same comparison on other data."""
+    given = from_flags(locals(), set_)
     from cfner.benchmark.reproduce import RECIPES, cells_on_other_data, cells_on_paper_corpora, expected_files
     from cfner.benchmark.streams import Source
     from cfner.training.config import TrainingConfig
@@ -174,7 +171,6 @@ def reproduce(
     if name == "list":
         _tell_recipes()
         return
-    given = from_flags({"encoder": encoder, "epochs": epochs, "device": device}, set_)
     common = TrainingConfig.build(given, preset=None if preset == "none" else preset)
     if data is not None:
         source = Source(_place(data), every=every, score_every=score_every, min_mentions=min_mentions)

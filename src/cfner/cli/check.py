@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cfner.cli.options import DeviceSetting, Format, Json, TagColumn
-from cfner.cli.settings import from_flags
+from cfner.cli import options as o
+from cfner.cli.settings import from_flags, names
 from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
@@ -22,52 +22,42 @@ _LOOKS = {"error": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·
 
 
 def check(
-    data: Annotated[
-        str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")
-    ],
+    data: o.Data,
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model", "-M", help="The model that is to learn from it: a model folder, or a checkpoint."
-        ),
+        o.Flag("--model", "-M", help="The model that is to learn from it: a model folder, or a checkpoint."),
     ] = None,
-    types: Annotated[
-        str | None, typer.Option(help="Learn only these types, separated by commas; default: all new ones.")
-    ] = None,
-    old_labels: Annotated[
-        str,
-        typer.Option(help="Labels of types that the model knows, beside new ones: error, ignore or use."),
-    ] = "error",
+    types: o.Types = None,
+    old_labels: o.OldLabels = "error",
     method: Annotated[
-        str | None, typer.Option(help="Method to learn with; see 'cfner methods'. Default: the model's.")
+        str | None, o.Flag(help="Method to learn with; see 'cfner methods'. Default: the model's.")
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs, for the time that learning would take.")
-    ] = None,
-    device: DeviceSetting = None,
+    epochs: o.Epochs = None,
+    device: o.DeviceSetting = None,
     timing: Annotated[
-        bool, typer.Option("--timing/--no-timing", help="Time some batches, about 10 seconds.")
+        bool, o.Flag("--timing/--no-timing", help="Time some batches, about 10 seconds.")
     ] = True,
-    format: Format = None,
-    tag_column: TagColumn = None,
-    json: Json = False,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
+    json: o.Json = False,
 ) -> None:
     """Say what is in the data, what looks wrong, what 'cfner learn' would do, and how long it would take.
 
     Nothing is trained and nothing is written. Exit code 0: fine, or warnings only; 1: 'cfner learn' would
     refuse; 2: the data or the model cannot be read.
     """
+    given = from_flags(locals())
     from cfner.practice.check.check import SECONDS
     from cfner.practice.check.check import check as check_data
 
     report = check_data(
         data,
         model,
-        types=None if types is None else _names(types),
+        types=None if types is None else names(types),
         old_labels=old_labels,
         seconds=SECONDS if timing else 0.0,
         reading={"format": format, "tag_column": tag_column},
-        settings=from_flags({"method": method, "epochs": epochs, "device": device}, None),
+        settings=given,
     )
     if json:
         print_json(report.to_json() | ({} if model is None else {"device": _device(device)}))
@@ -80,10 +70,6 @@ def _device(name: str | None) -> str:
     from cfner.network.device import choose_device
 
     return str(choose_device(name or "auto"))
-
-
-def _names(listed: str) -> list[str]:
-    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def _tell(report: CheckReport) -> None:

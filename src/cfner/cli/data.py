@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cfner.cli.options import Format, Json, TagColumn
+from cfner.cli import options as o
 from cfner.cli.show import console, plain
 from cfner.errors import ConfigError, CorpusError, nearest
 from cfner.files.safe_text import json_text, visible
@@ -20,27 +20,25 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="data", help="Look at corpora, convert and split them.", no_args_is_help=True)
 
-TokenColumn = Annotated[str | None, typer.Option(help="Column or field of the words or the text.")]
+TokenColumn = Annotated[str | None, o.Flag(help="Column or field of the words or the text.")]
 SchemeOption = Annotated[
     str | None,
-    typer.Option(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU; found out if left out."),
+    o.Flag(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU; found out if left out."),
 ]
-Labels = Annotated[str | None, typer.Option(help="Names of integer tags, in order, separated by commas.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+Labels = Annotated[str | None, o.Flag(help="Names of integer tags, in order, separated by commas.")]
+Overwrite = Annotated[bool, o.Flag("--overwrite", help="Replace files that exist.")]
 
 
 @app.command()
 def describe(
-    path: Annotated[
-        str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")
-    ],
-    format: Format = None,
-    tag_column: TagColumn = None,
+    path: o.Data,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     token_column: TokenColumn = None,
     scheme: SchemeOption = None,
     labels: Labels = None,
-    every: Annotated[int, typer.Option(min=1, help="Take each n-th sentence.")] = 1,
-    json: Json = False,
+    every: o.Every = 1,
+    json: o.Json = False,
 ) -> None:
     """Print sentences, tokens, mentions per type, scheme, repairs and overlaps."""
     corpus = _read(path, format, tag_column, token_column, scheme, labels, every)
@@ -55,17 +53,15 @@ def describe(
 def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="A file, a folder or a dataset.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A file; a folder if IN has several splits.")],
-    to: Annotated[
-        str | None, typer.Option(help="Format to write; by default what OUT's suffix says.")
-    ] = None,
-    scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
-    format: Format = None,
-    tag_column: TagColumn = None,
+    to: Annotated[str | None, o.Flag(help="Format to write; by default what OUT's suffix says.")] = None,
+    scheme: Annotated[str, o.Flag(help="Tag scheme to write.")] = "BIO",
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     token_column: TokenColumn = None,
     from_scheme: SchemeOption = None,
     labels: Labels = None,
     overwrite: Overwrite = False,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Write a corpus in another format or scheme."""
     corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1)
@@ -83,18 +79,18 @@ def split(
     target: Annotated[
         Path, typer.Argument(metavar="OUT_DIR", help="Folder for the train, dev and test files.")
     ],
-    dev: Annotated[float, typer.Option(min=0, max=1, help="Share of the sentences for dev.")] = 0.1,
-    test: Annotated[float, typer.Option(min=0, max=1, help="Share of the sentences for test.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="Another seed, another division.")] = 0,
-    to: Annotated[str | None, typer.Option(help="Format to write; jsonl for texts, else conll.")] = None,
-    scheme: Annotated[str, typer.Option(help="Tag scheme to write.")] = "BIO",
-    format: Format = None,
-    tag_column: TagColumn = None,
+    dev: Annotated[float, o.Flag(min=0, max=1, help="Share of the sentences for dev.")] = 0.1,
+    test: Annotated[float, o.Flag(min=0, max=1, help="Share of the sentences for test.")] = 0.2,
+    seed: Annotated[int, o.Flag(help="Another seed, another division.")] = 0,
+    to: Annotated[str | None, o.Flag(help="Format to write; jsonl for texts, else conll.")] = None,
+    scheme: Annotated[str, o.Flag(help="Tag scheme to write.")] = "BIO",
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     token_column: TokenColumn = None,
     from_scheme: SchemeOption = None,
     labels: Labels = None,
     overwrite: Overwrite = False,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Divide one file into train, dev and test; equal sentences stay together."""
     corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1).split(dev, test, seed)
@@ -110,15 +106,15 @@ def sample(
     ],
     size: Annotated[
         int,
-        typer.Option(min=1, max=1_000_000, help="Training sentences; dev has a sixth, test a third of that."),
+        o.Flag(min=1, max=1_000_000, help="Training sentences; dev has a sixth, test a third of that."),
     ] = 600,
     types: Annotated[
-        str | None, typer.Option(help="Keep the labels of these types only, separated by commas.")
+        str | None, o.Flag(help="Keep the labels of these types only, separated by commas.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 0,
-    to: Annotated[str, typer.Option(help="Format to write.")] = "conll",
+    seed: Annotated[int, o.Flag(help="Another seed, other sentences.")] = 0,
+    to: Annotated[str, o.Flag(help="Format to write.")] = "conll",
     overwrite: Overwrite = False,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Write a generated corpus to try things with: invented clinical notes with sixteen types."""
     from cfner.corpus.corpus import Corpus

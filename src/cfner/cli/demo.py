@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.text import Text
 
-from cfner.cli.options import Device, Json
+from cfner.cli import options as o
 from cfner.cli.show import coloured, console, matrix_table, plain, print_json, training_progress
 
 if TYPE_CHECKING:
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for models, results.json and the picture.")
+        Path, o.Flag("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs per step.")] = 4,
-    encoder: Annotated[str, typer.Option("--encoder", "-e", help="Encoder to start from.")] = "minilm",
-    device: Device = "auto",
-    json: Json = False,
+    seed: Annotated[int, o.Flag(min=0, help="Seed of corpus and training.")] = 0,
+    size: Annotated[int, o.Flag(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
+    epochs: Annotated[int, o.Flag(min=1, help="Epochs per step.")] = 4,
+    encoder: Annotated[str, o.Flag("--encoder", "-e", help="Encoder to start from.")] = "minilm",
+    device: o.Device = "auto",
+    json: o.Json = False,
 ) -> None:
     """Learn 16 clinical types in four steps, by plain fine-tuning and by CFNER, and compare."""
     from cfner.benchmark.demo import run_demo

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json
 from cfner.errors import ConfigError
 
@@ -41,26 +40,24 @@ def diff(
             "labelled data. One model folder alone: its last two steps.",
         ),
     ],
-    step: Annotated[int | None, typer.Option(min=1, help="Which step of the first model.")] = None,
-    step2: Annotated[int | None, typer.Option(min=1, help="Which step of the second model.")] = None,
+    step: Annotated[int | None, o.Flag(min=1, help="Which step of the first model.")] = None,
+    step2: Annotated[int | None, o.Flag(min=1, help="Which step of the second model.")] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option("--text", "-t", help="A text itself, in place of TEXT; may be repeated."),
+        o.Flag("--text", "-t", help="A text itself, in place of TEXT; may be repeated."),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
-    show: Annotated[int, typer.Option(min=0, help="Changes of each kind shown in the terminal.")] = 8,
-    keep: Annotated[
-        int, typer.Option(min=0, help="Changed sentences kept for the page and the JSON.")
-    ] = 1000,
-    format: Format = None,
-    tag_column: TagColumn = None,
+    html: o.Html = None,
+    overwrite: o.ReplaceHtml = False,
+    show: Annotated[int, o.Flag(min=0, help="Changes of each kind shown in the terminal.")] = 8,
+    keep: Annotated[int, o.Flag(min=0, help="Changed sentences kept for the page and the JSON.")] = 1000,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     plain_text: Annotated[
-        bool, typer.Option("--plain", help="TEXT is plain text, one text per line, whatever its name.")
+        bool, o.Flag("--plain", help="TEXT is plain text, one text per line, whatever its name.")
     ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
-    device: Device = "auto",
-    json: Json = False,
+    batch_size: o.Windows = 64,
+    device: o.Device = "auto",
+    json: o.Json = False,
 ) -> None:
     """Show which predictions changed from one model to another: lost, gained, retyped, moved.
 

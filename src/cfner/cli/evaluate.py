@@ -7,30 +7,26 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json, scores_table
 from cfner.errors import CorpusError
 
 
 def evaluate(
-    model: Annotated[
-        str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
-    ],
+    model: o.Model,
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
-    step: Annotated[
-        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
-    ] = None,
-    format: Format = None,
-    tag_column: TagColumn = None,
+    step: o.Step = None,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     all_types: Annotated[
         bool,
-        typer.Option(
+        o.Flag(
             "--all-types", help="Score types that the data does not label, too: all their finds are wrong."
         ),
     ] = False,
-    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
-    device: Device = "auto",
-    json: Json = False,
+    batch_size: o.Windows = 64,
+    device: o.Device = "auto",
+    json: o.Json = False,
 ) -> None:
     """Entity-level precision, recall and F1 per type, and the two confusions.
 

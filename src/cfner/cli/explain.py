@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cfner.cli.options import Device, Format, Json, TagColumn
+from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
@@ -24,26 +24,24 @@ def explain(
     data: Annotated[str, typer.Argument(help="The corpus that the run learned from.")],
     step: Annotated[
         int | None,
-        typer.Option(min=1, help="Which step, from 2 on (the first has no teacher). Default: the last."),
+        o.Flag(min=1, help="Which step, from 2 on (the first has no teacher). Default: the last."),
     ] = None,
     sentence: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="Which sentence of the step's slice, from 0. Default: the one with most anchors."
-        ),
+        o.Flag(min=0, help="Which sentence of the step's slice, from 0. Default: the one with most anchors."),
     ] = None,
     epoch: Annotated[
         int | None,
-        typer.Option(min=1, help="Epoch of the curriculum. Default: the one whose weights were saved."),
+        o.Flag(min=1, help="Epoch of the curriculum. Default: the one whose weights were saved."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Labels shown of each distribution.")] = 3,
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page to this file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --html names.")] = False,
-    device: Device = "auto",
-    json: Json = False,
-    every: Annotated[int, typer.Option(min=1, help="The --every of the training.")] = 1,
-    format: Format = None,
-    tag_column: TagColumn = None,
+    top: Annotated[int, o.Flag(min=1, help="Labels shown of each distribution.")] = 3,
+    html: o.Html = None,
+    overwrite: o.ReplaceHtml = False,
+    device: o.Device = "auto",
+    json: o.Json = False,
+    every: Annotated[int, o.Flag(min=1, help="The --every of the training.")] = 1,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
     from cfner.corpus.corpus import Corpus

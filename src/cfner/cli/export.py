@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from cfner.cli.options import Json
+from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
@@ -15,38 +13,34 @@ if TYPE_CHECKING:
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="A model folder, or a Hugging Face checkpoint.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write; it must not exist.")],
-    to: Annotated[
-        str, typer.Option("--to", help="hf: a stock transformers model. onnx: for onnxruntime.")
-    ] = "hf",
-    step: Annotated[
-        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
-    ] = None,
+    model: o.Checkpoint,
+    out: Annotated[Path, o.Flag("--out", "-o", help="The folder to write; it must not exist.")],
+    to: Annotated[str, o.Flag("--to", help="hf: a stock transformers model. onnx: for onnxruntime.")] = "hf",
+    step: o.Step = None,
     int8: Annotated[
-        bool, typer.Option("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")
+        bool, o.Flag("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")
     ] = False,
     calibrate: Annotated[
         Path | None,
-        typer.Option(
+        o.Flag(
             help="A file of ordinary text of your domain (text lines, JSON lines, CoNLL) on which the export "
             "is measured; default: a dozen built-in English sentences."
         ),
     ] = None,
     license: Annotated[
-        str | None, typer.Option(help="Licence named in the model card, such as apache-2.0.")
+        str | None, o.Flag(help="Licence named in the model card, such as apache-2.0.")
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an earlier export (and nothing else).")
+        bool, o.Flag("--overwrite", help="Replace an earlier export (and nothing else).")
     ] = False,
     push_to: Annotated[
-        str | None, typer.Option(metavar="OWNER/NAME", help="Also upload the folder to the hub.")
+        str | None, o.Flag(metavar="OWNER/NAME", help="Also upload the folder to the hub.")
     ] = None,
     private: Annotated[
         bool | None,
-        typer.Option("--private/--public", help="Of a new repository on the hub; default: your account's."),
+        o.Flag("--private/--public", help="Of a new repository on the hub; default: your account's."),
     ] = None,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Write a model so that programs without cfner can use it, with a model card.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cfner.cli.options import Json
+from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ Model = Annotated[Path, typer.Argument(help="A model folder.")]
 
 def history(
     model: Model,
-    verify: Annotated[bool, typer.Option("--verify", help="Check every byte and the whole lineage.")] = False,
-    json: Json = False,
+    verify: Annotated[bool, o.Flag("--verify", help="Check every byte and the whole lineage.")] = False,
+    json: o.Json = False,
 ) -> None:
     """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
     from cfner.practice.history.history import history as past
@@ -57,7 +57,7 @@ def rollback(
     step: Annotated[
         int, typer.Argument(min=1, help="The step to go back (or forward) to; see 'cfner history'.")
     ],
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""
     from cfner.practice.history.history import rollback as go_back
@@ -69,7 +69,7 @@ def rename(
     model: Model,
     old: Annotated[str, typer.Argument(help="The type's name now.")],
     new: Annotated[str, typer.Argument(help="Its new name.")],
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Give an entity type another name, as a new step with the same weights."""
     from cfner.practice.history.history import rename as give_name
@@ -80,8 +80,8 @@ def rename(
 def merge(
     model: Model,
     types: Annotated[list[str], typer.Argument(help="The types that become one.")],
-    into: Annotated[str, typer.Option(help="The name of the one type; may be one of them.")],
-    json: Json = False,
+    into: Annotated[str, o.Flag(help="The name of the one type; may be one of them.")],
+    json: o.Json = False,
 ) -> None:
     """Make several entity types one, as a new step with the same weights."""
     from cfner.practice.history.history import merge as make_one

@@ -10,20 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cfner.cli.options import (
-    BatchSize,
-    Config,
-    DeviceSetting,
-    EncoderRate,
-    Every,
-    Format,
-    HeadRate,
-    Json,
-    Set,
-    TagColumn,
-    Use,
-)
-from cfner.cli.settings import from_flags, load_methods
+from cfner.cli import options as o
+from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, plain, print_json, scores_table, training_progress
 
 if TYPE_CHECKING:
@@ -33,26 +21,20 @@ if TYPE_CHECKING:
 
 REFUSED = 3  # exit code: the guard refused the new model
 
-Flag = typer.Option
+Flag = o.Flag
 _STYLE = {"kept": "green", "forgotten": "bold red", "accepted": "yellow"}
 
 
 def learn(
-    model: Annotated[
-        str, typer.Argument(help="A model folder, or any Hugging Face token-classification checkpoint.")
-    ],
+    model: o.Checkpoint,
     data: Annotated[str, typer.Argument(help="Text labelled with the new types: a file or a folder.")],
     out: Annotated[
         Path | None, Flag("--out", "-o", help="Folder for the new model; it must not exist yet.")
     ] = None,
     in_place: Annotated[bool, Flag("--in-place", help="Add the step to the model itself.")] = False,
     # what is learned
-    types: Annotated[
-        str | None, Flag(help="Learn these types only, comma-separated; default: all that are new.")
-    ] = None,
-    old_labels: Annotated[
-        str, Flag(help="Labels of types that the model knows already: error, ignore or use.")
-    ] = "error",
+    types: o.Types = None,
+    old_labels: o.OldLabels = "error",
     replay: Annotated[
         Path | None, Flag(help="A few old sentences to mix in, labelled with old types.")
     ] = None,
@@ -73,59 +55,43 @@ def learn(
     method: Annotated[
         str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: the model's own, or cfner.")
     ] = None,
-    use: Use = None,
-    without: Annotated[
-        list[str] | None, Flag(help="Leave out a part of the method; may be repeated.")
-    ] = None,
-    epochs: Annotated[int | None, Flag(min=1, help="Epochs.")] = None,
-    patience: Annotated[
-        int | None, Flag(min=1, help="Stop after so many epochs without a better one.")
-    ] = None,
-    batch_size: BatchSize = None,
-    lr_encoder: EncoderRate = None,
-    lr_head: HeadRate = None,
+    use: o.Use = None,
+    without: o.Without = None,
+    epochs: o.Epochs = None,
+    patience: o.Patience = None,
+    batch_size: o.BatchSize = None,
+    lr_encoder: o.EncoderRate = None,
+    lr_head: o.HeadRate = None,
     seed: Annotated[int | None, Flag(min=0, help="Seed of the training.")] = None,
-    preset: Annotated[
-        str | None, Flag(help="'paper': the paper's settings, its choice of the epoch among them.")
-    ] = None,
-    config: Config = None,
-    set_: Set = None,
-    device: DeviceSetting = None,
+    preset: o.Preset = None,
+    config: o.Config = None,
+    set_: o.Set = None,
+    device: o.DeviceSetting = None,
     # how the data is read
-    format: Format = None,
-    tag_column: TagColumn = None,
-    every: Every = 1,
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
+    every: o.Every = 1,
     dev_share: Annotated[
         float,
         Flag(min=0, help="Share of the sentences held out to choose the epoch, if there is no dev file."),
     ] = 0.15,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """Teach a model new entity types from text labelled with them alone, and report what became of the old.
 
     The old model is never changed: the new one goes to --out, or is added as a step (--in-place) that
     'cfner rollback' can undo. Run 'cfner check' first.
     """
+    given = from_flags(locals(), set_)
+    load_methods(use)
     from cfner.practice.learn.learn import learn as learn_types
 
-    load_methods(use)
-    flags = {
-        "method": method,
-        "without": tuple(without) if without else None,
-        "epochs": epochs,
-        "patience": patience,
-        "batch_size": batch_size,
-        "lr_encoder": lr_encoder,
-        "lr_head": lr_head,
-        "seed": seed,
-        "device": device,
-    }
     learned = learn_types(
         model,
         data,
         out=out,
         in_place=in_place,
-        types=[part.strip() for part in types.split(",") if part.strip()] if types is not None else None,
+        types=None if types is None else names(types),
         old_labels=old_labels,
         replay=replay,
         guard_data=guard,
@@ -134,7 +100,7 @@ def learn(
         unlabelled=unlabelled or (),
         preset=preset,
         config=config,
-        settings=from_flags(flags, set_),
+        settings=given,
         reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
         progress=training_progress(),
     )

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from cfner.cli.options import Json
+from cfner.cli import options as o
 from cfner.cli.show import console, print_json
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its parameters.")] = None,
-    json: Json = False,
+    json: o.Json = False,
 ) -> None:
     """List the methods, or show one with its parameters and the parts that can be left out."""
     import cfner.methods  # noqa: F401 - registers them
@@ -60,7 +60,7 @@ def _facts(method: Any) -> dict[str, Any]:
     }
 
 
-def encoders(json: Json = False) -> None:
+def encoders(json: o.Json = False) -> None:
     """List encoders that are known by name; any other hub name or folder works too."""
     from dataclasses import asdict
 

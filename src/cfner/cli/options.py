@@ -7,35 +7,65 @@ from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Flag = typer.Option
 
-# how data is read
-Format = Annotated[str | None, typer.Option("--format", help="Format of the data; found out if left out.")]
-TagColumn = Annotated[
-    str | None, typer.Option(help="Column or field of the tags: a name, or a number from 0.")
-]
-Every = Annotated[int, typer.Option(min=1, help="Take each n-th sentence of the data, for a quick answer.")]
-ScoreEvery = Annotated[
-    int | None,
-    typer.Option(min=1, help="The same for the sentences that steps are scored on. Default: as --every."),
-]
-MinMentions = Annotated[int, typer.Option(min=0, help="Drop types with fewer training mentions.")]
+Json = Annotated[bool, Flag("--json", help="Print JSON and nothing else.")]
+Html = Annotated[Path | None, Flag(help="Write a self-contained page to this file.")]
+ReplaceHtml = Annotated[bool, Flag("--overwrite", help="Replace what --html names.")]
 
-_device = typer.Option(
+# which model, and how it is computed
+Model = Annotated[
+    str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
+]
+Checkpoint = Annotated[
+    str, typer.Argument(help="A model folder, or any Hugging Face token-classification checkpoint.")
+]
+Step = Annotated[int | None, Flag(min=1, help="Which step of the model; default: the current one.")]
+Windows = Annotated[int, Flag(min=1, help="Windows per batch.")]
+_device = Flag(
     "--device", help="What to compute on: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps."
 )
 Device = Annotated[str, _device]
 DeviceSetting = Annotated[str | None, _device]  # where settings come from files, too
 
+# how data is read
+Data = Annotated[str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")]
+Format = Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")]
+TagColumn = Annotated[str | None, Flag(help="Column or field of the tags: a name, or a number from 0.")]
+Every = Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")]
+ScoreEvery = Annotated[
+    int | None, Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every.")
+]
+MinMentions = Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")]
+ScoreOn = Annotated[str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")]
+
+# how it becomes a stream
+First = Annotated[int, Flag(min=1, help="Types in the first step (FG).")]
+PerStep = Annotated[int, Flag(min=1, help="Types in each later step (PG).")]
+Order = Annotated[
+    str | None, Flag(help="Types in the order of learning, comma-separated; else alphabetical.")
+]
+
+# what is learned
+OldLabels = Annotated[str, Flag(help="Labels of types that the model knows already: error, ignore or use.")]
+Types = Annotated[
+    str | None, Flag(help="Learn these types only, comma-separated; default: all that are new.")
+]
+
 # how a model is trained
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Sentences per batch and process.")]
-EncoderRate = Annotated[float | None, typer.Option(min=0, help="Learning rate of the encoder.")]
-HeadRate = Annotated[float | None, typer.Option(min=0, help="Learning rate of the head.")]
-Preset = Annotated[str | None, typer.Option(help="'paper': the paper's settings.")]
-Config = Annotated[Path | None, typer.Option(help="A .toml or .json file of settings.")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="Any other setting or method parameter, as NAME=VALUE.")
+Encoder = Annotated[
+    str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. Default: bert-base-cased.")
 ]
-Use = Annotated[
-    list[Path] | None, typer.Option(help="A Python file with a method of your own; may be repeated.")
+Use = Annotated[list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")]
+Without = Annotated[
+    list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
 ]
+Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
+Patience = Annotated[int | None, Flag(min=1, help="Stop a step after so many epochs without a better one.")]
+BatchSize = Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")]
+EncoderRate = Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")]
+HeadRate = Annotated[float | None, Flag(min=0, help="Learning rate of the head.")]
+Preset = Annotated[str | None, Flag(help="'paper': the paper's settings.")]
+Config = Annotated[Path | None, Flag(help="A .toml or .json file of settings.")]
+Set = Annotated[list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")]
+DryRun = Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from cfner.cli.options import Device
+from cfner.cli import options as o
 from cfner.cli.show import coloured, console, plain
 from cfner.errors import ConfigError, nearest
 from cfner.files.safe_text import visible
@@ -24,50 +24,46 @@ _TO_KEEP = ("jsonl", "conll", "docbin")
 
 
 def predict(
-    model: Annotated[
-        str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
-    ],
+    model: o.Model,
     text: Annotated[
         list[str] | None, typer.Argument(help="Text to tag; '-' or nothing: standard input.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="A file to tag, of any size.")] = None,
+    file: Annotated[Path | None, o.Flag("--file", "-f", help="A file to tag, of any size.")] = None,
     input_format: Annotated[
         str | None,
-        typer.Option(
+        o.Flag(
             help="text: one text per line. jsonl: one object per line with 'text', or with 'tokens' or "
             "'words' that are kept as they are. conll: one word per line, kept; tags are not looked at. "
             "Default: by the file's suffix (.jsonl, .conll, ...), else text."
         ),
     ] = None,
-    step: Annotated[
-        int | None, typer.Option(min=1, help="Which step of the model; default: the current one.")
-    ] = None,
+    step: o.Step = None,
     output: Annotated[
         str | None,
-        typer.Option(
+        o.Flag(
             "--as", help="colour, table, jsonl, conll or docbin. Default: colour; jsonl into a pipe or file."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="The same as --as jsonl.")] = False,
+    json: Annotated[bool, o.Flag("--json", help="The same as --as jsonl.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
+        o.Flag(
             "--out",
             "-o",
             help="Write a file, whole or not at all. A docbin named *.spacy is one file, held in memory "
             "until it is complete; with any other name it becomes a folder of parts, in constant memory.",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names.")] = False,
+    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace what --out names.")] = False,
     runtime: Annotated[
         str | None,
-        typer.Option(
+        o.Flag(
             help="torch, onnx or onnx-int8. The last two export the model into a temporary folder first: "
             "worth it for large files. Default: torch."
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Windows per batch.")] = 64,
-    device: Device = "auto",
+    batch_size: o.Windows = 64,
+    device: o.Device = "auto",
 ) -> None:
     """Find entities. Files of any size are read, tagged and written piece by piece.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli.options import Device
+from cfner.cli import options as o
 from cfner.errors import MissingExtraError
 from cfner.files.safe_text import visible
 
@@ -14,53 +14,47 @@ _DAY = 86_400  # seconds
 
 
 def serve(
-    model: Annotated[
-        str, typer.Argument(help="A model folder, or a Hugging Face token-classification checkpoint.")
-    ],
+    model: o.Checkpoint,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Any other than this machine's own needs an API key.")
+        str, o.Flag(help="Address to listen on. Any other than this machine's own needs an API key.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any that is free.")
-    ] = 8000,
+    port: Annotated[int, o.Flag(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8000,
     api_key: Annotated[
         str | None,
-        typer.Option(
+        o.Flag(
             envvar="CFNER_API_KEY",
             help="Clients must send this key. Better set as environment variable: options can be seen by "
             "others on the machine.",
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of one request (else 413).")] = 1_048_576,
-    max_texts: Annotated[int, typer.Option(min=1, help="Texts of one request (else 422).")] = 256,
-    max_text_length: Annotated[int, typer.Option(min=1, help="Characters of one text (else 422).")] = 20_000,
-    max_waiting: Annotated[
-        int, typer.Option(min=1, help="Requests waiting for their answer (else 429).")
-    ] = 128,
+    max_body: Annotated[int, o.Flag(min=1, help="Bytes of one request (else 413).")] = 1_048_576,
+    max_texts: Annotated[int, o.Flag(min=1, help="Texts of one request (else 422).")] = 256,
+    max_text_length: Annotated[int, o.Flag(min=1, help="Characters of one text (else 422).")] = 20_000,
+    max_waiting: Annotated[int, o.Flag(min=1, help="Requests waiting for their answer (else 429).")] = 128,
     max_wait: Annotated[
         float,
-        typer.Option(
+        o.Flag(
             min=0,
             max=_DAY,
             help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429).",
         ),
     ] = 0.5,
-    batch_texts: Annotated[int, typer.Option(min=1, help="Texts computed together.")] = 64,
+    batch_texts: Annotated[int, o.Flag(min=1, help="Texts computed together.")] = 64,
     steps_kept: Annotated[
-        int, typer.Option(min=0, help="Steps kept in memory beside the current one, for the time slider.")
+        int, o.Flag(min=0, help="Steps kept in memory beside the current one, for the time slider.")
     ] = 2,
     reload_seconds: Annotated[
-        float, typer.Option(min=0, max=_DAY, help="How often to look whether the current step has changed.")
+        float, o.Flag(min=0, max=_DAY, help="How often to look whether the current step has changed.")
     ] = 1.0,
     shutdown_seconds: Annotated[
-        float, typer.Option(min=0, max=_DAY, help="How long accepted requests may take after SIGTERM.")
+        float, o.Flag(min=0, max=_DAY, help="How long accepted requests may take after SIGTERM.")
     ] = 30.0,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
+        o.Flag(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
     ] = None,
-    device: Device = "auto",
-    access_log: Annotated[bool, typer.Option(help="Log every request (never its text).")] = False,
+    device: o.Device = "auto",
+    access_log: Annotated[bool, o.Flag(help="Log every request (never its text).")] = False,
 ) -> None:
     """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.
 

@@ -9,16 +9,19 @@ from typing import Any
 
 from cfner.errors import ConfigError
 
+# parameters of the paper that have flags of their own
+PAPER = ("k", "delta_1", "delta_m", "m", "lambda_base", "t_student", "t_teacher")
 
-def from_flags(
-    flags: Mapping[str, Any], pairs: Sequence[str] | None, parameters: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """Only what was given; ``--set`` names a setting or, failing that, a parameter of the method."""
+
+def from_flags(arguments: Mapping[str, Any], pairs: Sequence[str] | None = None) -> dict[str, Any]:
+    """Of a command's arguments, by their names, the settings that were given; and those of ``--set``,
+    which names a setting or, failing that, a parameter of the method."""
     from cfner.training.config import TrainingConfig
 
-    # a flag that is None was not given; --set NAME=null gives it
-    given = {name: value for name, value in flags.items() if value is not None}
-    own = {name: value for name, value in (parameters or {}).items() if value is not None}
+    # a flag that is None (or a list without items) was not given; --set NAME=null gives it
+    flags = {name: value for name, value in arguments.items() if value is not None and value != []}
+    given = {name: value for name, value in flags.items() if name in TrainingConfig.model_fields}
+    own = {name: value for name, value in flags.items() if name in PAPER}
     for pair in pairs or ():
         name, equals, text = pair.partition("=")
         if not equals:

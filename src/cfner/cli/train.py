@@ -3,63 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from cfner.cli.options import (
-    BatchSize,
-    Config,
-    DeviceSetting,
-    EncoderRate,
-    Every,
-    Format,
-    HeadRate,
-    Json,
-    MinMentions,
-    Preset,
-    ScoreEvery,
-    Set,
-    TagColumn,
-    Use,
-)
-from cfner.cli.settings import from_flags, load_methods
+from cfner.cli import options as o
+from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
     from cfner.training.config import TrainingConfig
 
-Flag = typer.Option
+Flag = o.Flag
 
 
 def train(
     data: Annotated[str, typer.Argument(help="A folder with train, dev and test files; see 'cfner data'.")],
     out: Annotated[Path, Flag("--out", "-o", help="Folder for the models and results.json.")],
     # the stream
-    first: Annotated[int, Flag(min=1, help="Types in the first step (FG).")] = 1,
-    per_step: Annotated[int, Flag(min=1, help="Types in each later step (PG).")] = 1,
-    order: Annotated[
-        str | None, Flag(help="Types in the order of learning, comma-separated; else alphabetical.")
-    ] = None,
+    first: o.First = 1,
+    per_step: o.PerStep = 1,
+    order: o.Order = None,
     sampling: Annotated[
         str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
     ] = "greedy",
-    min_mentions: MinMentions = 50,
-    every: Every = 1,
-    score_every: ScoreEvery = None,
-    score_on: Annotated[
-        str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")
-    ] = "test",
-    format: Format = None,
-    tag_column: TagColumn = None,
+    min_mentions: o.MinMentions = 50,
+    every: o.Every = 1,
+    score_every: o.ScoreEvery = None,
+    score_on: o.ScoreOn = "test",
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
     # the method
     method: Annotated[str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: cfner.")] = None,
-    use: Use = None,
-    without: Annotated[
-        list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
-    ] = None,
+    use: o.Use = None,
+    without: o.Without = None,
     k: Annotated[int | None, Flag("--k", min=0, help="Matched tokens per anchor.")] = None,
     delta_1: Annotated[
         float | None, Flag("--delta-1", min=0, help="Curriculum threshold, first epoch.")
@@ -72,16 +51,12 @@ def train(
     t_student: Annotated[float | None, Flag("--t-student", min=0, help="Temperature of the student.")] = None,
     t_teacher: Annotated[float | None, Flag("--t-teacher", min=0, help="Temperature of the teacher.")] = None,
     # the training
-    encoder: Annotated[
-        str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. Default: bert-base-cased.")
-    ] = None,
-    epochs: Annotated[int | None, Flag(min=1, help="Epochs per step.")] = None,
-    patience: Annotated[
-        int | None, Flag(min=1, help="Stop a step after so many epochs without a better dev F1.")
-    ] = None,
-    batch_size: BatchSize = None,
-    lr_encoder: EncoderRate = None,
-    lr_head: HeadRate = None,
+    encoder: o.Encoder = None,
+    epochs: o.Epochs = None,
+    patience: o.Patience = None,
+    batch_size: o.BatchSize = None,
+    lr_encoder: o.EncoderRate = None,
+    lr_head: o.HeadRate = None,
     precision: Annotated[
         str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
     ] = None,
@@ -89,47 +64,26 @@ def train(
     seed: Annotated[
         int | None, Flag(min=0, help="Seed of the split and of the training. Default: 0.")
     ] = None,
-    tracker: Annotated[list[str] | None, Flag(help="Where losses are logged, e.g. tensorboard.")] = None,
-    preset: Preset = None,
-    config: Config = None,
-    set_: Set = None,
-    device: DeviceSetting = None,
+    trackers: Annotated[
+        list[str] | None, Flag("--tracker", help="Where losses are logged, e.g. tensorboard.")
+    ] = None,
+    preset: o.Preset = None,
+    config: o.Config = None,
+    set_: o.Set = None,
+    device: o.DeviceSetting = None,
     # the run
     resume: Annotated[bool, Flag("--resume", help="Go on with the run in --out.")] = False,
-    dry_run: Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")] = False,
-    json: Json = False,
+    dry_run: o.DryRun = False,
+    json: o.Json = False,
 ) -> None:
     """Learn a stream of entity types step by step, score every step, and save every step's model."""
-    paper = {
-        "k": k,
-        "delta_1": delta_1,
-        "delta_m": delta_m,
-        "m": m,
-        "lambda_base": lambda_base,
-        "t_student": t_student,
-        "t_teacher": t_teacher,
-    }
-    flags: dict[str, Any] = {
-        "encoder": encoder,
-        "method": method,
-        "without": tuple(without) if without else None,
-        "epochs": epochs,
-        "patience": patience,
-        "batch_size": batch_size,
-        "lr_encoder": lr_encoder,
-        "lr_head": lr_head,
-        "precision": precision,
-        "matches": matches,
-        "seed": seed,
-        "trackers": tuple(tracker) if tracker else None,
-        "device": device,
-    }
+    given = from_flags(locals(), set_)
+    load_methods(use)
     from cfner.benchmark.streams import Division, Source
     from cfner.methods import create
     from cfner.training.config import TrainingConfig
 
-    load_methods(use)
-    settings = TrainingConfig.build(from_flags(flags, set_, paper), file=config, preset=preset)
+    settings = TrainingConfig.build(given, file=config, preset=preset)
     create(settings.method, settings.parameters, settings.without)  # a wrong one is an error before any work
     source = Source(
         data,
@@ -139,7 +93,7 @@ def train(
         score_every=score_every,
         score_on=score_on,
         min_mentions=min_mentions,
-        order=tuple(part.strip() for part in order.split(",")) if order else None,
+        order=tuple(names(order)) if order else None,
     )
     stream = Division(first, per_step, sampling).stream(source.read(), source, settings.seed)
     if dry_run:
