@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain
+from cfner.cli.show import say
 from cfner.errors import ConfigError
 
 
@@ -26,11 +26,9 @@ def add_method(
         raise ConfigError("There is such a file.", where=str(file), remedy="Choose another with --out.")
     with whole_file(file, overwrite=False) as written:
         written.write(text.encode())
-    console().print(
-        plain(
-            f"{file} holds the method '{name}'. Compare it:\n"
-            f"  cfner bench run --data DATA --use {file} --methods {name},cfner,extendner --out RUNS\n"
-            "  cfner bench report RUNS"
-        ),
-        soft_wrap=True,
+    say(
+        f"{file} holds the method '{name}'. Compare it:\n"
+        f"  cfner bench run --data DATA --use {file} --methods {name},cfner,extendner --out RUNS\n"
+        "  cfner bench report RUNS",
+        wrap=False,
     )

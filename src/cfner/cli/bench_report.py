@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli.show import console, plain
+from cfner.cli.show import say
 from cfner.errors import ModelError
 
 
@@ -27,4 +27,4 @@ def report(
     GridFolder(runs).write_results()
     for written in write_report(runs):
         if written.suffix != ".svg":
-            console().print(plain(str(written)), soft_wrap=True)
+            say(str(written), wrap=False)

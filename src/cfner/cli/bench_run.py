@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, plain
+from cfner.cli.show import console, say, table_of
 from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -124,8 +123,7 @@ def run(
         for which in names(labels)
     ]
     cells = list(cells_of(sources, divisions, chosen, _seeds(seeds, common, 3), common, uses))
-    backend = _Where(jobs, processes, ray, cores, gpus)
-    _carry_out(cells, out, None, backend, keep_models, dry_run)
+    _carry_out(cells, out, None, locals())
 
 
 def reproduce(
@@ -192,27 +190,21 @@ def reproduce(
             remedy="Give --root, or --data CORPUS --first FG --per-step PG for other data. "
             f"The tables and figures are {', '.join(RECIPES)}.",
         )
-    backend = _Where(jobs, processes, ray, cores, gpus)
-    _carry_out(cells, out or Path("runs") / name, name, backend, keep_models, dry_run)
+    _carry_out(cells, out or Path("runs") / name, name, locals())
 
 
-class _Where:
-    """The place where jobs will run; looked for only when there is something to run."""
+def _backend(given: Mapping[str, Any]) -> Backend:
+    """Where jobs will run; looked for only when there is something to run. ``given``: the arguments."""
+    from cfner.benchmark.backends import LocalProcesses, RayCluster
 
-    def __init__(self, jobs: int | None, processes: int, ray: str | None, cores: int, gpus: float) -> None:
-        self.jobs, self.processes, self.ray, self.cores, self.gpus = jobs, processes, ray, cores, gpus
-
-    def backend(self) -> Backend:
-        from cfner.benchmark.backends import LocalProcesses, RayCluster
-
-        if self.ray is None:
-            return LocalProcesses.sized(self.jobs, self.processes)
-        return RayCluster.at(self.ray, cores=self.cores, gpus=self.gpus, processes=self.processes)
+    processes = given["processes"]
+    if given["ray"] is None:
+        return LocalProcesses.sized(given["jobs"], processes)
+    return RayCluster.at(given["ray"], cores=given["cores"], gpus=given["gpus"], processes=processes)
 
 
-def _carry_out(
-    cells: Sequence[Cell], out: Path, name: str | None, where: _Where, keep_models: bool, dry_run: bool
-) -> None:
+def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mapping[str, Any]) -> None:
+    """``given``: the command's arguments."""
     from cfner.benchmark.grid import RESULTS, GridFolder, plan
     from cfner.benchmark.runner import run_grid
     from cfner.cli.grid_view import GridView
@@ -220,29 +212,25 @@ def _carry_out(
     screen = console(stderr=True)
     planned = plan(cells)
     folder = GridFolder(out)
-    if dry_run:
+    if given["dry_run"]:
         for one in planned:
-            console().print(
-                plain(
-                    f"{one.key} {one.cell.method}, {one.data} {one.cell.division.setting} "
-                    f"{one.cell.division.sampling}, seed {one.cell.seed}"
-                ),
-                soft_wrap=True,
+            say(
+                f"{one.key} {one.cell.method}, {one.data} {one.cell.division.setting} "
+                f"{one.cell.division.sampling}, seed {one.cell.seed}",
+                wrap=False,
             )
         screen.print(f"{len(planned)} runs. Nothing was trained.")
         return
-    jobs = folder.add(planned, name, keep_models=keep_models)
+    jobs = folder.add(planned, name, keep_models=given["keep_models"])
     finished_before = len(planned) - sum(job.folder.parent.name == "cells" for job in jobs)
     if finished_before:
         screen.print(f"{finished_before} of {len(planned)} runs were finished before.")
     with GridView(screen) as view:
-        standing = run_grid(folder, jobs, where.backend(), view)
-    console().print(
-        plain(
-            f"{out / RESULTS}: {len(planned) - len(standing.failed)} of {len(planned)} runs. "
-            f"Tables and pictures: cfner bench report {out}"
-        ),
-        soft_wrap=True,
+        standing = run_grid(folder, jobs, _backend(given), view)
+    say(
+        f"{out / RESULTS}: {len(planned) - len(standing.failed)} of {len(planned)} runs. "
+        f"Tables and pictures: cfner bench report {out}",
+        wrap=False,
     )
     if standing.failed:
         screen.print(
@@ -253,15 +241,16 @@ def _carry_out(
 
 
 def _tell_recipes() -> None:
-    from cfner.benchmark.reproduce import RECIPES
+    from cfner.benchmark.reproduce import RECIPES, Recipe
 
-    table = Table("name", "what", "corpora of the paper and their settings (FG-PG)")
-    for name, recipe in RECIPES.items():
-        settings = (
+    def settings(recipe: Recipe) -> str:
+        return "; ".join(
             f"{corpus} {', '.join(f'{a}-{b}' for a, b in pairs)}" for corpus, pairs in recipe.settings.items()
         )
-        table.add_row(name, recipe.what, "; ".join(settings))
-    console().print(table)
+
+    rows = ([name, recipe.what, settings(recipe)] for name, recipe in RECIPES.items())
+    columns = ("name", "what", "corpora of the paper and their settings (FG-PG)")
+    console().print(table_of(columns, rows, left=3))
 
 
 def _place(data: str) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, names
-from cfner.cli.show import console, plain, print_json
+from cfner.cli.show import console, plain, print_json, say, table_of
 
 if TYPE_CHECKING:
     from cfner.practice.check.findings import CheckReport, Finding, LearnPlan, TimeEstimate
@@ -75,12 +75,10 @@ def _device(name: str | None) -> str:
 def _tell(report: CheckReport) -> None:
     screen = console()
     read = report.reading
-    screen.print(
-        plain(
-            f"{report.name}: format {read.format}, scheme {read.scheme or 'none (character spans)'}, "
-            f"{len(report.types)} types"
-        ),
-        style="bold",
+    say(
+        f"{report.name}: format {read.format}, scheme {read.scheme or 'none (character spans)'}, "
+        f"{len(report.types)} types",
+        "bold",
     )
     screen.print(_table(report))
     for finding in report.findings:
@@ -89,20 +87,18 @@ def _tell(report: CheckReport) -> None:
         screen.print("Nothing suspicious.", style="green")
     screen.print()
     if report.plan is not None:
-        screen.print(plain(_plan(report.plan, with_model=report.model is not None)))
+        say(_plan(report.plan, with_model=report.model is not None))
     if report.time is not None:
-        screen.print(plain(_time(report.time)))
+        say(_time(report.time))
     said = "Next:" if report.plan is not None else "'cfner learn' would refuse. When this is settled:"
     screen.print(said, style="bold")
     # never wrapped: it is there to be copied
-    screen.print(plain(f"  {report.next_command}"), soft_wrap=True)
+    say(f"  {report.next_command}", wrap=False)
 
 
 def _table(report: CheckReport) -> Table:
     splits = {name: facts for name, facts in report.splits.items() if facts.sentences}
-    table = Table("", *splits)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = table_of(["", *splits], ())
     table.add_row("sentences", *(f"{facts.sentences:,}" for facts in splits.values()))
     table.add_row("words", *(f"{facts.tokens:,}" for facts in splits.values()))
     mentions = (f"{sum(facts.mentions.values()):,}" for facts in splits.values())
@@ -122,7 +118,7 @@ def _tell_finding(screen: Console, finding: Finding) -> None:
         screen.print(Padding(plain(finding.remedy), (0, 0, 0, 2)), style="dim")
     if finding.where:
         # a place must stay whole, to be copied into an editor
-        screen.print(plain(f"  at {finding.where}"), style="dim", soft_wrap=True)
+        say(f"  at {finding.where}", "dim", wrap=False)
 
 
 def _plan(plan: LearnPlan, *, with_model: bool) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain
+from cfner.cli.settings import names
+from cfner.cli.show import console, plain, print_json, say, table_of
 from cfner.errors import ConfigError, CorpusError, nearest
-from cfner.files.safe_text import json_text, visible
 
 if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
@@ -41,10 +41,9 @@ def describe(
     json: o.Json = False,
 ) -> None:
     """Print sentences, tokens, mentions per type, scheme, repairs and overlaps."""
-    corpus = _read(path, format, tag_column, token_column, scheme, labels, every)
-    facts = _facts(corpus)
+    facts = _facts(_read(path, scheme, locals()))
     if json:
-        _print_json(facts)
+        print_json(facts)
     else:
         _print_tables(facts)
 
@@ -64,13 +63,12 @@ def convert(
     json: o.Json = False,
 ) -> None:
     """Write a corpus in another format or scheme."""
-    corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1)
+    corpus = _read(source, from_scheme, locals())
     if corpus.dev or corpus.test or Path(source).is_dir():
         files = _split_files(corpus, target, to)
     else:
         files = {target: corpus.train}
-    _write(files, to, scheme, overwrite)
-    _print_written(files, corpus, json)
+    _write(files, corpus, locals())
 
 
 @app.command()
@@ -93,10 +91,8 @@ def split(
     json: o.Json = False,
 ) -> None:
     """Divide one file into train, dev and test; equal sentences stay together."""
-    corpus = _read(source, format, tag_column, token_column, from_scheme, labels, 1).split(dev, test, seed)
-    files = _split_files(corpus, target, to)
-    _write(files, to, scheme, overwrite)
-    _print_written(files, corpus, json)
+    corpus = _read(source, from_scheme, locals()).split(dev, test, seed)
+    _write(_split_files(corpus, target, to), corpus, locals())
 
 
 @app.command()
@@ -120,38 +116,27 @@ def sample(
     from cfner.corpus.corpus import Corpus
     from cfner.synthetic.generate import TYPES, generate
 
-    kept = TYPES if types is None else tuple(name.strip() for name in types.split(","))
+    kept = TYPES if types is None else tuple(names(types))
     for name in kept:
         if name not in TYPES:
             raise ConfigError(f"The generated corpus has no type '{name}'.", remedy=nearest(name, TYPES))
     made = generate(train=size, dev=max(size // 6, 1), test=max(size // 3, 1), seed=seed)
     train, dev, test = (tuple(s.only(kept) for s in part) for part in (made.train, made.dev, made.test))
     corpus = Corpus("sample", train, dev, test)
-    files = _split_files(corpus, target, to)
-    _write(files, to, "BIO", overwrite)
-    _print_written(files, corpus, json)
+    _write(_split_files(corpus, target, to), corpus, locals())
 
 
-def _read(
-    path: str,
-    format: str | None,
-    tag_column: str | None,
-    token_column: str | None,
-    scheme: str | None,
-    labels: str | None,
-    every: int,
-) -> Corpus:
+def _read(path: str, scheme: str | None, given: Mapping[str, Any]) -> Corpus:
+    """``given``: the command's arguments."""
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.tags import scheme_named
 
     return Corpus.read(
         path,
-        format=format,
-        tag_column=tag_column,
-        token_column=token_column,
         scheme=None if scheme is None else scheme_named(scheme),
-        labels=None if labels is None else [name.strip() for name in labels.split(",")],
-        every=every,
+        labels=None if given["labels"] is None else names(given["labels"]),
+        every=given.get("every", 1),
+        **{name: given[name] for name in ("format", "tag_column", "token_column")},
     )
 
 
@@ -174,11 +159,21 @@ def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tup
     }
 
 
-def _write(files: dict[Path, tuple[Sentence, ...]], to: str | None, scheme: str, overwrite: bool) -> None:
+def _write(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, given: Mapping[str, Any]) -> None:
+    """Write, and say what was written and what had to be repaired. ``given``: the command's arguments."""
     from cfner.corpus.tags import scheme_named
     from cfner.corpus.writers import write_files
 
-    write_files(files, format=to, scheme=scheme_named(scheme), overwrite=overwrite)
+    scheme = scheme_named(given.get("scheme", "BIO"))
+    write_files(files, format=given["to"], scheme=scheme, overwrite=given["overwrite"])
+    if given["json"]:
+        written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
+        print_json({"written": written, "report": corpus.report.to_json()})
+        return
+    for path, sentences in files.items():
+        say(f"{path}: {len(sentences):,} sentences", wrap=False)
+    for kind, count in sorted(corpus.report.repairs.items()):
+        say(f"while reading: {kind}: {count:,}, first at {corpus.report.places[kind][0]}", wrap=False)
 
 
 def _facts(corpus: Corpus) -> dict[str, Any]:
@@ -203,23 +198,6 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def _print_json(facts: dict[str, Any]) -> None:
-    typer.echo(json_text(facts, indent=2))
-
-
-def _print_written(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, json: bool) -> None:
-    if json:
-        written = [{"file": str(path), "sentences": len(sentences)} for path, sentences in files.items()]
-        _print_json({"written": written, "report": corpus.report.to_json()})
-        return
-
-    for path, sentences in files.items():
-        typer.echo(visible(f"{path}: {len(sentences):,} sentences"))
-    for kind, count in sorted(corpus.report.repairs.items()):
-        first = corpus.report.places[kind][0]
-        typer.echo(visible(f"while reading: {kind}: {count:,}, first at {first}"))
-
-
 def _print_tables(facts: dict[str, Any]) -> None:
     screen = console()
     report, splits = facts["report"], facts["splits"]
@@ -232,22 +210,19 @@ def _print_tables(facts: dict[str, Any]) -> None:
         f"{report['tokens_read']:,} tokens read = {report['tokens_used']:,} used "
         f"+ {report['tokens_reported']:,} reported below"
     )
-    table = Table("", *splits)
+    table = table_of(["", *splits], ())
     for row in ("sentences", "tokens", "mentions"):
         table.add_row(row, *(f"{split[row]:,}" for split in splits.values()), end_section=row == "mentions")
     for type_ in facts["types"]:
-        counts = (f"{split['mentions_per_type'][type_]:,}" for split in splits.values())
-        table.add_row(plain(type_), *counts)
-    for column in table.columns[1:]:
-        column.justify = "right"
+        table.add_row(plain(type_), *(f"{split['mentions_per_type'][type_]:,}" for split in splits.values()))
     screen.print(table)
     screen.print("Repaired or left out:" if report["repairs"] else "Nothing had to be repaired.")
     for kind, found in report["repairs"].items():
         # Not a table: places must stay whole, to be copied into an editor.
-        screen.print(plain(f"  {kind}: {found['count']:,}"), soft_wrap=True)
+        say(f"  {kind}: {found['count']:,}", wrap=False)
         more = found["count"] - len(found["first"])
         for place in [*found["first"], *([f"and {more:,} more"] if more else [])]:
-            screen.print(plain(f"    {place}"), soft_wrap=True)
+            say(f"    {place}", wrap=False)
     overlaps = ", ".join(
         f"{name.replace('_', ' ')}: {count:,}" for name, count in facts["overlaps"].items() if count
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import coloured, console, matrix_table, plain, print_json, training_progress
+from cfner.cli.show import coloured, console, matrix_table, print_json, say, training_progress
 
 if TYPE_CHECKING:
     from cfner.benchmark.demo import DemoResult
@@ -74,8 +74,8 @@ def _tell(result: DemoResult, out: Path) -> None:
         f"\nAfter the last step, micro-F1 over all 16 types: finetune {before.last_micro:.1f}, "
         f"cfner {after.last_micro:.1f}."
     )
-    screen.print(plain(f"Models, results.json and f1_by_step.svg are in {out}. Try:"))
-    screen.print(plain(f'  cfner predict {out}/cfner "Dr. Lee saw the 54 year old in Boston on 3 May ."'))
+    say(f"Models, results.json and f1_by_step.svg are in {out}. Try:")
+    say(f'  cfner predict {out}/cfner "Dr. Lee saw the 54 year old in Boston on 3 May ."')
 
 
 def _truth(sentence: Sentence) -> Text:

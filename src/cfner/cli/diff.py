@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json
+from cfner.cli.show import console, plain, print_json, say
 from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def diff(
     _tell(console(), found, show)
     console().print(f"Computed on {new.network.device}.")
     if html is not None:
-        console().print(plain(f"The page is in {html}."), soft_wrap=True)
+        say(f"The page is in {html}.", wrap=False)
 
 
 def _inputs(
@@ -113,7 +113,7 @@ def _inputs(
 def _tell(screen: Console, found: ModelDiff, show: int) -> None:
     from cfner.practice.diff.pairs import KINDS
 
-    screen.print(plain(f"{found.old_name} → {found.new_name}"), style="bold", soft_wrap=True)
+    say(f"{found.old_name} → {found.new_name}", "bold", wrap=False)
     screen.print(
         f"{found.sentences:,} sentences, {found.changed_sentences:,} with a change; "
         f"{found.unchanged:,} mentions unchanged."

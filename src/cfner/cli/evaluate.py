@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json, scores_table
+from cfner.cli.show import console, print_json, say, scores_table
 from cfner.errors import CorpusError
 
 
@@ -70,6 +70,6 @@ def evaluate(
     if found is not None and found.to_new is not None:
         screen.print(f"Words of O or old types taken for the newest types: {found.to_new:.2f} %")
     if unknown:
-        screen.print(plain(f"Set aside, {aside} mentions of types not learned: {', '.join(unknown)}"))
+        say(f"Set aside, {aside} mentions of types not learned: {', '.join(unknown)}")
     if unlabelled:
-        screen.print(plain(f"Set aside, types that this data does not label: {', '.join(unlabelled)}"))
+        say(f"Set aside, types that this data does not label: {', '.join(unlabelled)}")

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json
+from cfner.cli.show import console, plain, print_json, say
 
 if TYPE_CHECKING:
     from cfner.practice.explain.explanation import Distribution, Explanation, Match, TokenExplanation
@@ -64,15 +64,15 @@ def explain(
     _tell(found)
     console().print(f"Computed on {computed_on}.")
     if html is not None:
-        console().print(plain(f"The page is in {html}."))
+        say(f"The page is in {html}.")
 
 
 def _tell(e: Explanation) -> None:
     screen = console()
     delta = f", threshold {e.threshold:.2f}" if e.threshold is not None else ""
-    screen.print(plain(f"{e.method}, step {e.step}, epoch {e.epoch} of {e.epochs}{delta}"), style="bold")
-    screen.print(plain(f"labelled here: {', '.join(e.new_types)}   learned before: {', '.join(e.old_types)}"))
-    screen.print(plain(_slice_line(e)))
+    say(f"{e.method}, step {e.step}, epoch {e.epoch} of {e.epochs}{delta}", "bold")
+    say(f"labelled here: {', '.join(e.new_types)}   learned before: {', '.join(e.old_types)}")
+    say(_slice_line(e))
     screen.print()
     screen.print(_tokens_table(e))
     if not e.k:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json
+from cfner.cli.show import print_json, say
 
 if TYPE_CHECKING:
     from cfner.interop.export_folder import ExportReport
@@ -59,11 +59,10 @@ def export(
     if json:
         print_json({**report.to_json(), "folder": str(out), "uploaded": address})
         return
-    screen = console()
     for line in _told(report):
-        screen.print(plain(line), soft_wrap=True)
+        say(line, wrap=False)
     if address is not None:
-        screen.print(plain(f"Uploaded: {address}"), soft_wrap=True)
+        say(f"Uploaded: {address}", wrap=False)
 
 
 def _told(report: ExportReport) -> list[str]:

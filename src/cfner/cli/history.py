@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json
+from cfner.cli.show import console, print_json, say, table_of
 
 if TYPE_CHECKING:
     from cfner.practice.history.history import PastStep
@@ -31,23 +30,23 @@ def history(
         print_json([step.to_json() for step in steps])
         return
 
-    table = Table(title=plain(f"{len(steps)} steps of {model}"), title_justify="left")
-    for name in ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "saved"):
-        table.add_column(name)
-    for step in steps:
-        table.add_row(
+    rows = (
+        [
             "▶" if step.current else "",
             str(step.number),
             str(step.parent or "·"),
-            plain(step.name if step.kind in {"rename", "merge"} else step.kind),
-            plain(", ".join(step.types)),
-            plain(step.method or "·"),
-            plain(str(step.sentences or "·")),
+            step.name if step.kind in {"rename", "merge"} else step.kind,
+            ", ".join(step.types),
+            step.method or "·",
+            str(step.sentences or "·"),
             "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
-            plain(step.saved.replace("+00:00", "").replace("T", " ")),
-        )
+            step.saved.replace("+00:00", "").replace("T", " "),
+        ]
+        for step in steps
+    )
+    columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "saved")
     screen = console()
-    screen.print(table)
+    screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
 
@@ -94,4 +93,4 @@ def _tell(step: PastStep, model: Path, as_json: bool) -> None:
         print_json(step.to_json())
         return
     types = ", ".join(step.all_types)
-    console().print(plain(f"Step {step.number} of {model} is current now ({step.name}). It knows: {types}."))
+    say(f"Step {step.number} of {model} is current now ({step.name}). It knows: {types}.")

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, plain, print_json, scores_table, training_progress
+from cfner.cli.show import console, print_json, say, scores_table, table_of, training_progress
 
 if TYPE_CHECKING:
     from cfner.practice.learn.agreement import AgreementReport
@@ -117,7 +116,7 @@ def _tell(learned: Learned) -> None:
     plan = learned.plan
     for what, types in (("Learned", plan.new), ("More data for", plan.more), ("Ignored", plan.ignored)):
         if types:
-            screen.print(plain(f"{what}: {', '.join(types)}"))
+            say(f"{what}: {', '.join(types)}")
     best = learned.epochs[learned.best_epoch - 1]
     if "dev_f1" in best:
         agreed = best.get("dev_agreement")
@@ -134,16 +133,14 @@ def _tell(learned: Learned) -> None:
     else:
         screen.print("No labelled old data was given (--guard), so forgetting could not be measured as F1.")
     for report in learned.agreement:
-        _tell_agreement(screen, report)
+        _tell_agreement(report)
     if learned.accepted:
-        screen.print(plain(f"The new model is step {learned.step} of {learned.folder}."))
+        say(f"The new model is step {learned.step} of {learned.folder}.")
         old = f"{learned.folder}@{learned.parent}"
-        screen.print(plain(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT"))
+        say(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT")
     else:
         forgotten = ", ".join(learned.guard.forgotten) if learned.guard else ""
-        screen.print(
-            plain(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
-        )
+        say(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
         screen.print(
             "What may help: a lower --lr-encoder, a higher weight of the old (--set lambda_base=4), a few "
             "old sentences (--replay FILE); or --accept-forgetting TYPE if the loss is meant."
@@ -152,29 +149,31 @@ def _tell(learned: Learned) -> None:
 
 def _tell_guard(screen: Console, report: GuardReport) -> None:
     title = f"F1 of old types before and after ({report.sentences} sentences, 95 % intervals)"
-    table = Table(title=title, title_justify="left")
-    for name in ("type", "mentions", "before", "after", "lost", "verdict"):
-        table.add_column(name, justify="left" if name in {"type", "verdict"} else "right")
-    for row in report.types:
-        cells = (_span(row.before), _span(row.after), _span(row.loss))
-        verdict = Text(row.verdict, style=_STYLE.get(row.verdict, ""))
-        table.add_row(plain(row.type), str(row.mentions), *cells, verdict)
+    rows = [
+        (
+            row.type,
+            str(row.mentions),
+            _span(row.before),
+            _span(row.after),
+            _span(row.loss),
+            _verdict(row.verdict),
+        )
+        for row in report.types
+    ]
+    table = table_of(("type", "mentions", "before", "after", "lost", "verdict"), rows, title=title)
+    table.columns[-1].justify = "left"
     screen.print(table)
     screen.print(
         f"forgotten: surely lost more than {report.max_forgetting:g} points; kept: surely not; "
         "unclear: this data cannot tell."
     )
     if report.absent:
-        screen.print(
-            plain(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
-        )
+        say(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
     if report.unknown:
-        screen.print(
-            plain(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
-        )
+        say(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
 
 
-def _tell_agreement(screen: Console, report: AgreementReport) -> None:
+def _tell_agreement(report: AgreementReport) -> None:
     said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
     text = f"Agreement (not F1) of old and new model about old types, on {report.where}: {said}."
@@ -182,7 +181,11 @@ def _tell_agreement(screen: Console, report: AgreementReport) -> None:
         text += " Lowest: " + ", ".join(
             f"{t.type} {t.agreement:.0f} %" for t in sorted(low, key=lambda t: t.agreement or 0)[:5]
         )
-    screen.print(plain(text))
+    say(text)
+
+
+def _verdict(verdict: str) -> Text:
+    return Text(verdict, style=_STYLE.get(verdict, ""))
 
 
 def _span(interval: Interval) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from cfner.cli import options as o
-from cfner.cli.show import console, print_json
+from cfner.cli.show import console, print_json, table_of
 
 
 def methods(
@@ -26,19 +25,16 @@ def methods(
 
     screen = console()
     if name is None:
-        table = Table("method", "what it does", "--without")
-        for method in chosen:
-            table.add_row(method.name, summary(method), ", ".join(method.parts))
-        screen.print(table)
+        rows = ([method.name, summary(method), ", ".join(method.parts)] for method in chosen)
+        screen.print(table_of(("method", "what it does", "--without"), rows, left=3))
         screen.print("'cfner methods NAME' shows a method's parameters.")
         return
     method = chosen[0]
     screen.print(f"[bold]{method.title}[/bold]  ({method.name})\n{summary(method)}\nPaper: {method.paper}")
     screen.print(f"Good for: {method.good_for}")
-    table = Table("parameter", "default", "meaning")
-    for key, field in method.Parameters.model_fields.items():
-        table.add_row(key, str(field.default), field.description or "")
-    screen.print(table)
+    fields = method.Parameters.model_fields.items()
+    rows = ([key, str(field.default), field.description or ""] for key, field in fields)
+    screen.print(table_of(("parameter", "default", "meaning"), rows, left=3))
     if method.parts:
         screen.print(f"Can be left out with --without: {', '.join(method.parts)}")
 
@@ -71,9 +67,7 @@ def encoders(json: o.Json = False) -> None:
         print_json([asdict(encoder) for encoder in known])
         return
 
-    table = Table("encoder", "what it is", "on this machine")
-    for encoder in known:
-        table.add_row(encoder.name, encoder.note, "yes" if encoder.available else "no")
+    rows = ([encoder.name, encoder.note, "yes" if encoder.available else "no"] for encoder in known)
     screen = console()
-    screen.print(table)
+    screen.print(table_of(("encoder", "what it is", "on this machine"), rows, left=3))
     screen.print("Any other Hugging Face encoder works by its hub name or folder.")

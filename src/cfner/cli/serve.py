@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated
 
 import typer
@@ -31,9 +32,10 @@ def serve(
     max_texts: Annotated[int, o.Flag(min=1, help="Texts of one request (else 422).")] = 256,
     max_text_length: Annotated[int, o.Flag(min=1, help="Characters of one text (else 422).")] = 20_000,
     max_waiting: Annotated[int, o.Flag(min=1, help="Requests waiting for their answer (else 429).")] = 128,
-    max_wait: Annotated[
+    max_wait_seconds: Annotated[
         float,
         o.Flag(
+            "--max-wait",
             min=0,
             max=_DAY,
             help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429).",
@@ -61,23 +63,11 @@ def serve(
     When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the new one is
     checked and takes over without a request being lost.
     """
+    arguments = locals()
     from cfner.serving.settings import ServeSettings
 
-    settings = ServeSettings(
-        host=host,
-        port=port,
-        api_key=api_key or None,
-        max_body=max_body,
-        max_texts=max_texts,
-        max_text_length=max_text_length,
-        max_waiting=max_waiting,
-        max_wait_seconds=max_wait,
-        batch_texts=batch_texts,
-        steps_kept=steps_kept,
-        reload_seconds=reload_seconds,
-        shutdown_seconds=shutdown_seconds,
-        device=device,
-    )
+    given = {field.name: arguments[field.name] for field in fields(ServeSettings) if field.name in arguments}
+    settings = ServeSettings(**{**given, "api_key": api_key or None})
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,11 +15,11 @@ from cfner.files.safe_text import json_text, visible
 
 if TYPE_CHECKING:
     from cfner.evaluation.forgetting import StepMatrix
-    from cfner.evaluation.scores import Scores
+    from cfner.evaluation.scores import Counts, Scores
     from cfner.network.prediction import Prediction
     from cfner.training.progress import Progress
 
-_COLOURS = (
+_COLOURS = [
     "cyan",
     "magenta",
     "green",
@@ -28,11 +29,33 @@ _COLOURS = (
     "bright_cyan",
     "bright_magenta",
     "bright_green",
-)
+]
 
 
 def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)
+
+
+def say(text: str, style: str = "", *, wrap: bool = True) -> None:
+    """A line for the reader; not wrapped where it is there to be copied."""
+    console().print(plain(text), style=style, soft_wrap=not wrap)
+
+
+def table_of(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str = "",
+    left: int = 1,
+    **how: Any,
+) -> Table:
+    """Columns, the first ``left`` of them aligned left, and rows of text as it is."""
+    table = Table(title=plain(title) if title else None, title_justify="left")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number < left else "right")
+    for row in rows:
+        table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
 
 
 def print_json(value: Any) -> None:
@@ -40,31 +63,25 @@ def print_json(value: Any) -> None:
 
 
 def scores_table(scores: Scores, title: str) -> Table:
-    table = Table(title=plain(title), title_justify="left")
-    table.add_column("type")
-    for name in ("precision", "recall", "F1", "gold", "predicted"):
-        table.add_column(name, justify="right")
-    for type_, c in scores.counts.items():
+    def row(name: str, c: Counts) -> list[str]:
         figures = (f"{value:.1f}" for value in (c.precision, c.recall, c.f1))
-        table.add_row(plain(type_), *figures, str(c.n_gold), str(c.n_predicted))
-    micro = scores.micro
-    figures = (f"{value:.1f}" for value in (micro.precision, micro.recall, micro.f1))
-    table.add_row("all (micro)", *figures, str(micro.n_gold), str(micro.n_predicted), style="bold")
+        return [name, *figures, str(c.n_gold), str(c.n_predicted)]
+
+    columns = ("type", "precision", "recall", "F1", "gold", "predicted")
+    table = table_of(columns, (row(*item) for item in scores.counts.items()), title=title)
+    table.add_row(*row("all (micro)", scores.micro), style="bold")
     table.add_row("all (macro)", "", "", f"{scores.macro_f1:.1f}", "", "", style="bold")
     return table
 
 
 def matrix_table(matrix: StepMatrix, title: str) -> Table:
     """Types down, steps across: how each type's F1 goes on after it was learned."""
-    table = Table(title=plain(title), title_justify="left")
-    table.add_column("type")
-    for number in range(1, len(matrix.steps) + 1):
-        table.add_column(f"step {number}", justify="right")
-    table.add_column("forgotten", justify="right")
-    for type_ in matrix.types:
-        cells = [row[type_] for row in matrix.per_type]
-        lost = matrix.forgetting[type_]
-        table.add_row(plain(type_), *(_figure(c) for c in cells), _figure(lost))
+    steps = [f"step {number}" for number in range(1, len(matrix.steps) + 1)]
+    rows = (
+        [type_, *(_figure(row[type_]) for row in matrix.per_type), _figure(matrix.forgetting[type_])]
+        for type_ in matrix.types
+    )
+    table = table_of(["type", *steps, "forgotten"], rows, title=title)
     table.add_row("micro", *(f"{v:.1f}" for v in matrix.micro), _figure(matrix.mean_forgetting), style="bold")
     table.add_row("macro", *(f"{v:.1f}" for v in matrix.macro), "", style="bold")
     return table

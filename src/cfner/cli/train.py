@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, matrix_table, plain, print_json, training_progress
+from cfner.cli.show import console, matrix_table, print_json, say, table_of, training_progress
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
@@ -108,24 +107,28 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
         print_json({"manifest": manifest, "config": config.model_dump(mode="json")})
         return
 
-    title = plain(f"{stream.corpus_name}, {stream.setting}")
-    table = Table("step", "types", "sentences", "mentions", title=title)
-    for step in stream:
-        mentions = sum(len(sentence.spans) for sentence in step.train)
-        table.add_row(str(step.index + 1), plain(", ".join(step.types)), str(len(step.train)), str(mentions))
-    screen = console()
-    screen.print(table)
+    rows = (
+        [
+            str(step.index + 1),
+            ", ".join(step.types),
+            str(len(step.train)),
+            str(sum(len(sentence.spans) for sentence in step.train)),
+        ]
+        for step in stream
+    )
+    title = f"{stream.corpus_name}, {stream.setting}"
+    console().print(table_of(("step", "types", "sentences", "mentions"), rows, title=title, left=4))
     for warning in manifest.get("warnings", []):
-        screen.print(plain(f"Note: {warning}"))
+        say(f"Note: {warning}")
     if stream.dropped_types:
         dropped = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
-        screen.print(plain(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}"))
+        say(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}")
     updates = sum(len(step.train) for step in stream) * config.epochs
     said = (
         f"{config.method} on {config.encoder}, {config.epochs} epochs a step: {updates:,} sentences "
         f"to learn from in all. Split {manifest['hash'][:12]}. Nothing was trained."
     )
-    screen.print(plain(said))
+    say(said)
 
 
 def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:
@@ -145,4 +148,4 @@ def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as
         f"Mean over steps: micro {result.matrix.mean_micro:.2f}, macro {result.matrix.mean_macro:.2f}. "
         f"{result.seconds:.0f} s on {tagger.device}."
     )
-    screen.print(plain(f"Models and results.json: {out}"))
+    say(f"Models and results.json: {out}")
