@@ -368,7 +368,8 @@ def test_a_kept_lower_part_trains_as_a_computed_one(
     """Without dropout the two ways are the same computation."""
 
     def trained() -> dict[str, torch.Tensor]:
-        tagger = fresh(tiny_settings, epochs=2, freeze_layers=1, precision="fp32")
+        # AdamW divides by the size of a gradient, and would blow rounding up where it is nearly 0
+        tagger = fresh(tiny_settings, epochs=2, freeze_layers=1, precision="fp32", optimiser="sgd")
         for module in tagger.model.network.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0

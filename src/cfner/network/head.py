@@ -25,18 +25,11 @@ class Head(nn.Module):
 
     def __init__(self, hidden: int, labels: int) -> None:
         super().__init__()
+        self.hidden, self.labels = hidden, labels
         self.weight = nn.Parameter(torch.empty(labels, hidden).normal_(std=0.02))
         # which rows may move; applied to the gradient, so that no optimiser can move a frozen row
         self.register_buffer("train_mask", torch.ones(labels, dtype=torch.bool), persistent=False)
         _hook(self.weight, self._mask_gradient)
-
-    @property
-    def labels(self) -> int:
-        return self.weight.shape[0]
-
-    @property
-    def hidden(self) -> int:
-        return self.weight.shape[1]
 
     def _mask_gradient(self, gradient: Tensor) -> Tensor:
         mask = self.train_mask

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -19,36 +18,26 @@ Role = Literal["learn_new", "keep_old"]
 IGNORE = -100  # a target that no loss reads
 
 
-@dataclass(frozen=True)
 class LabelRoles:
     """Which label ids play which part in a step."""
 
-    other: int
-    old: tuple[int, ...]  # labels of known types that are not labelled in this step
-    new: tuple[int, ...]  # labels of the step's current types
-    labels: int  # how many there are in all
-
-    @cached_property
-    def kept(self) -> Tensor:
-        """[1 + old] O and the old labels: what the teacher speaks about."""
-        return torch.tensor([self.other, *self.old])
-
-    @cached_property
-    def new_ids(self) -> Tensor:
-        return torch.tensor(self.new, dtype=torch.long)
-
-    @cached_property
-    def is_new(self) -> Tensor:
-        """[C] bool."""
-        mask = torch.zeros(self.labels, dtype=torch.bool)
-        mask[list(self.new)] = True
-        return mask
+    def __init__(self, other: int, old: Sequence[int], new: Sequence[int], labels: int) -> None:
+        self.other = other
+        self.old = tuple(old)  # labels of known types that are not labelled in this step
+        self.new = tuple(new)  # labels of the step's current types
+        self.labels = labels  # how many there are in all
+        self.kept = torch.tensor(
+            [other, *old]
+        )  # [1 + old] O and the old labels: what the teacher speaks about
+        self.new_ids = torch.tensor(self.new, dtype=torch.long)
+        self.is_new = torch.zeros(labels, dtype=torch.bool)  # [C]
+        self.is_new[list(new)] = True
 
     def to(self, device: torch.device) -> LabelRoles:
         """The same roles with their tensors on another device."""
         moved = LabelRoles(self.other, self.old, self.new, self.labels)
         for name in ("kept", "new_ids", "is_new"):
-            moved.__dict__[name] = getattr(self, name).to(device)
+            setattr(moved, name, getattr(self, name).to(device))
         return moved
 
 

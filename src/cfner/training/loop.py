@@ -23,11 +23,9 @@ from cfner.objective.matching import ScoreBank
 from cfner.store.untrusted import first_not_finite
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
-from cfner.training.inputs import term_inputs
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
-from cfner.training.randomness import derived_seed
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
 
@@ -169,7 +167,7 @@ class BatchLosses:
         if bank is not None and self.window_of_ref is not None:
             self._encode_matches(bank, batch, self.window_of_ref)
         out: TaggerOutput = self.model(batch, self.probes, self.lower)
-        losses = prepared.objective.losses(term_inputs(prepared, self.network, batch, out, epoch))
+        losses = prepared.objective.losses(prepared.inputs(self.network, batch, out, epoch))
         if bank is not None:
             bank.update(batch.refs, out.logits)
         return losses, prepared.objective.total(losses)
@@ -195,6 +193,13 @@ def freeze_layers(network: Network, config: TrainingConfig) -> SplitEncoder | No
     parts = SplitEncoder(network.body, config.freeze_layers)
     parts.freeze()
     return parts
+
+
+def derived_seed(*parts: int) -> int:
+    """A 32-bit seed that depends on all parts and their order, the same on every machine: each step and each
+    epoch has its own, whatever the size of the user's.
+    """
+    return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 def _begin_epoch(epoch: int, seed: int, loader: Any, order: LengthBuckets) -> None:

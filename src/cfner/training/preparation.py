@@ -9,58 +9,46 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cfner.batches.loader import TokenBatch
 from cfner.batches.step_data import StepData
 from cfner.methods.context import Targets
 from cfner.methods.registry import Method
-from cfner.network.head import make_head
-from cfner.network.network import Network
+from cfner.network.head import CosineHead, make_head
+from cfner.network.network import Network, TaggerOutput
 from cfner.network.probes import Probe
 from cfner.objective.effects import matching_of
 from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
 from cfner.objective.teacher import WordScores, score_words
-from cfner.objective.terms import LabelRoles, Objective
+from cfner.objective.terms import LabelRoles, Objective, TermInputs
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
 
 
-@dataclass(frozen=True)
 class TrainingContext:
     """What a method may look at: see ``methods.context.StepContext``. ``known`` is None in a first step."""
 
-    step: Step
-    labels: LabelSpace
-    current: tuple[str, ...]  # types that the data labels
-    data: StepData
-    config: TrainingConfig
-    known: Network | None  # the network as it came in, frozen
-
-    @property
-    def roles(self) -> LabelRoles:
-        return roles_of(self.labels, self.current, None if self.known is None else self.known.head.labels)
+    def __init__(
+        self,
+        step: Step,
+        labels: LabelSpace,
+        current: tuple[str, ...],  # types that the data labels
+        data: StepData,
+        config: TrainingConfig,
+        known: Network | None,  # the network as it came in, frozen
+    ) -> None:
+        self.step, self.labels, self.current, self.data = step, labels, current, data
+        self.config, self.known = config, known
+        self.epochs, self.freeze_other = config.epochs, config.freeze_other
+        self.old_types, self.new_types = len(labels.types) - len(current), len(current)
+        self.roles = roles_of(labels, current, None if known is None else known.head.labels)
 
     @property
     def old(self) -> Network:
         if self.known is None:
             raise AttributeError("a first step has no old network")
         return self.known
-
-    @property
-    def epochs(self) -> int:
-        return self.config.epochs
-
-    @property
-    def freeze_other(self) -> bool:
-        return self.config.freeze_other
-
-    @property
-    def old_types(self) -> int:
-        return len(self.labels.types) - len(self.current)
-
-    @property
-    def new_types(self) -> int:
-        return len(self.current)
 
     def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
         return score_words(network, self.data, self.roles, probes, batch_size=self.config.eval_batch_size)
@@ -93,6 +81,40 @@ class PreparedStep:
             targets=Targets(self.targets.labels.to(device), None if weights is None else weights.to(device)),
             annotated=self.annotated.to(device),
             bank=None if self.bank is None else self.bank.on(device),
+        )
+
+    def inputs(self, network: Network, batch: TokenBatch, out: TaggerOutput, epoch: int) -> TermInputs:
+        """What the losses of a batch read. ``out`` is what the student said of it, with what the objective's
+        probes read.
+        """
+        refs, now = batch.refs, {}
+        if self.old is not None:
+            uncached = [probe for probe in self.objective.probes if not probe.cached]
+            with torch.no_grad():
+                now = dict(self.old(batch, uncached).readings)
+        weights = self.targets.weights
+        sigma = None
+        if isinstance(network.head, CosineHead) and self.objective.needs_cosines:
+            sigma = network.head.sigma
+        return TermInputs(
+            logits=out.logits,
+            features=out.features,
+            gold=self.data.gold[refs],
+            refs=refs,
+            roles=self.roles,
+            targets=self.targets.labels[refs],
+            weights=None if weights is None else weights[refs],
+            annotated=self.annotated[refs],
+            rows=batch.rows,
+            epoch=epoch,
+            teachers={
+                name: scores.view(batch, now if name == "old" else None)
+                for name, scores in self.teachers.items()
+            },
+            bank=self.bank,
+            cosines=None if sigma is None else out.logits / sigma,
+            sigma=sigma,
+            readings=out.readings,
         )
 
 

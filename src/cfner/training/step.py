@@ -15,11 +15,10 @@ from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Slice, Step
 from cfner.training.config import TrainingConfig
-from cfner.training.loop import freeze_layers, train
+from cfner.training.loop import derived_seed, freeze_layers, train
 from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, TrainingContext, prepare
 from cfner.training.progress import Progress
-from cfner.training.randomness import derived_seed
 from cfner.training.selection import EpochChoice, old_predictions
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep

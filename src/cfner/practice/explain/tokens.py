@@ -13,7 +13,6 @@ from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, Term, TermInputs
 from cfner.practice.explain.explanation import Distribution, Match, Pool, Share, TokenExplanation, TokenLoss
 from cfner.practice.explain.replay import ReplayedStep, effect_of
-from cfner.training.inputs import term_inputs
 
 _EFFECTS: dict[Role, str] = {"learn_new": "Effect_E", "keep_old": "Effect_O"}
 _WITHOUT_EFFECT = {
@@ -52,7 +51,7 @@ def _sentence_inputs(scene: ReplayedStep, refs: range) -> TermInputs:
     probes = prepared.objective.probes
     with network.ready_for(probes):
         ((batch, out),) = outputs(network, text, batch_size=len(here), windows=here, probes=probes)
-        return term_inputs(prepared, network, batch, out, scene.epoch)
+        return prepared.inputs(network, batch, out, scene.epoch)
 
 
 def _matched_refs(bank: ScoreBank, refs: range) -> list[int]:
