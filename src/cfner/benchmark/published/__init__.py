@@ -44,10 +44,6 @@ class Figure:
     macro_std: float | None = None
     doubtful: str | None = None  # why the figure cannot be trusted as printed
 
-    @property
-    def setting(self) -> str:
-        return f"FG-{self.first}-PG-{self.per_step}"
-
 
 @dataclass(frozen=True)
 class CorpusStatistics:

@@ -27,7 +27,7 @@ class Panel:
     series: tuple[Series, ...]
 
 
-def curves(panels: Sequence[Panel], title: str, *, below: str = "step") -> svg.Svg:
+def curves(panels: Sequence[Panel], title: str) -> svg.Svg:
     """Panels beside one another; every curve has its name at its end."""
     named = [series.name for panel in panels for series in panel.series]
     room = min(220.0, max(svg.width_of(name) for name in named)) + 26
@@ -36,12 +36,12 @@ def curves(panels: Sequence[Panel], title: str, *, below: str = "step") -> svg.S
     across = _LEFT + _PLOT_W + room
     parts = [svg.text(14, 24, title, size=15, weight=600)]
     for number, panel in enumerate(panels):
-        parts += _curve_panel(panel, number * across + _LEFT, tall, steps, room - 24, below)
+        parts += _curve_panel(panel, number * across + _LEFT, tall, steps, room - 24)
     width = max(across * len(panels), svg.width_of(title, 15) + 28)
     return svg.Svg(title, round(width), _TOP + tall + _BOTTOM, tuple(parts))
 
 
-def _curve_panel(panel: Panel, left: float, tall: float, steps: int, room: float, below: str) -> list[str]:
+def _curve_panel(panel: Panel, left: float, tall: float, steps: int, room: float) -> list[str]:
     values = [value for series in panel.series for value in series.values if value is not None]
     low, high, by = _scale(min(values, default=0.0), max(values, default=100.0))
 
@@ -60,7 +60,7 @@ def _curve_panel(panel: Panel, left: float, tall: float, steps: int, room: float
     for step in range(0, steps, every):
         parts.append(svg.text(x_of(step), _TOP + tall + 17, str(step + 1), anchor="middle", ink="v-soft"))
     middle = left + _PLOT_W / 2
-    parts.append(svg.text(middle, _TOP + tall + 33, below, anchor="middle", ink="v-soft"))
+    parts.append(svg.text(middle, _TOP + tall + 33, "step", anchor="middle", ink="v-soft"))
     ends = []
     for series in panel.series:
         points = [(x_of(i), y_of(value)) for i, value in enumerate(series.values) if value is not None]
