@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,12 @@ def precision_used(config: TrainingConfig) -> str:
     return "bf16" if fast and device == "cpu" else "fp32"
 
 
+_version = cache(importlib.metadata.version)  # which reads a file at each call
+
+
 def versions() -> dict[str, Any]:
     names = ("cfner", "torch", "transformers", "accelerate", "tokenizers", "numpy")
-    found = {name: importlib.metadata.version(name) for name in names}
+    found = {name: _version(name) for name in names}
     return {**found, "python": platform.python_version(), "threads": torch.get_num_threads()}
 
 
