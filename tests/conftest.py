@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import random
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 import warm
@@ -27,6 +29,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # one thread per worker; set before torch is imported, so that tests without torch need not import it
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+# typer makes all commands anew for each that is run, which takes longer than most of them
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 WHOLE_WORDS = ["the", "in", "of", "saw", "and", "with", "went", "to", "today", "a"]
 VALUES = {

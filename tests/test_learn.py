@@ -549,7 +549,7 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
-    settings = {"epochs": 2, "checkpoint_minutes": 0}
+    settings = {"epochs": 1, "checkpoint_minutes": 0}
     whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
     if moment == "copying":  # half of the steps so far are there
         name = "cfner.store.link_steps.flush" if source == "folder" else "cfner.store.model_folder.flush"

@@ -210,7 +210,7 @@ def of_family(family: str, model: LoadedModel, head: str = "cosine") -> LoadedMo
 @pytest.mark.parametrize(
     ("family", "head"),
     [
-        ("roberta", "linear"),
+        pytest.param("roberta", "linear", marks=on_request),
         pytest.param("distilbert", "cosine", marks=on_request),
         pytest.param("electra", "cosine", marks=on_request),
         ("modernbert", "cosine"),

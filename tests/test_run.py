@@ -305,7 +305,7 @@ def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(
         result = run_demo(
             tmp_path / "demo",
             seed=0,
-            size=100,
+            size=40,
             epochs=1,
             encoder=str(tiny_encoder),
             watch=lambda _: Silent(),
