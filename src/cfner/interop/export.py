@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cfner.errors import ConfigError, ModelError, nearest
-from cfner.interop.calibration import read_calibration
 from cfner.interop.export_folder import ExportReport, refuse_occupied
-from cfner.interop.hf_export import export_huggingface
-from cfner.interop.model_card import Provenance
 from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx, refuse_device
-from cfner.interop.onnx_export import export_onnx, in_onnx
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 
@@ -35,6 +31,12 @@ def export_model(
     ``to``: "hf" (a stock transformers folder) or "onnx" (with ``int8``: 8-bit weights). ``calibrate`` names a
     file of ordinary text of the model's domain, on which the export is measured.
     """
+    # not at the top: whoever only predicts does not need them
+    from cfner.interop.calibration import read_calibration
+    from cfner.interop.hf_export import export_huggingface
+    from cfner.interop.model_card import Provenance
+    from cfner.interop.onnx_export import export_onnx
+
     if to not in get_args(Kind):
         raise ConfigError(f"There is no export to '{to}'.", remedy=nearest(to, get_args(Kind)))
     if int8 and to != "onnx":
@@ -74,4 +76,6 @@ def open_for_prediction(
     if runtime in (None, "torch"):
         return open_model(source, step, device=device)
     refuse_device(device)
+    from cfner.interop.onnx_export import in_onnx
+
     return in_onnx(open_model(source, step, device="cpu"), int8=runtime == "onnx-int8")
