@@ -16,11 +16,11 @@ from cfner.network.inference import predict_spans
 from cfner.network.network import Network
 from cfner.stream.labels import LabelSpace
 
-Spans = list[list[Span]]
+Spans = Sequence[Sequence[Span]]
 
 
 class EpochChoice:
-    """Judges the network after each epoch. Made before the step: ``old`` is what the old model says."""
+    """Judges the network after each epoch. Made before the step: ``old`` is what the old model finds."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class EpochChoice:
         self.dev, self.labels, self.current = dev, labels, current
         self.batch_size = batch_size
         self.gold = [sentence.spans for sentence in dev.sentences]
-        self.old = None if old is None else self._unlabelled(old)
+        self.old = None if old is None else self._of_old_types(old)
 
     def __call__(self, network: Network) -> dict[str, float]:
         """``dev_f1`` and, if the old model found anything, ``dev_agreement``; ``dev_choice`` decides."""
@@ -42,24 +42,15 @@ class EpochChoice:
         f1 = new_types_f1(self.gold, predicted, self.current)
         if self.old is None or not any(self.old):
             return {"dev_f1": f1, "dev_choice": f1}
-        kept = [[span for span in spans if span.type not in self.current] for spans in predicted]
-        agreement = score(self.old, self._unlabelled(kept)).micro_f1
+        agreement = score(self.old, self._of_old_types(predicted)).micro_f1
         return {"dev_f1": f1, "dev_agreement": agreement, "dev_choice": harmonic(f1, agreement)}
 
-    def _unlabelled(self, spans: Spans) -> Spans:
-        """Leave out what touches a mention that is labelled here: there the new data overrules the old."""
+    def _of_old_types(self, spans: Spans) -> Spans:
+        """Without types of this step and what touches a mention of them: there the new data overrules."""
         return [
-            [span for span in found if not any(span.overlaps(g) for g in gold)]
+            [s for s in found if s.type not in self.current and not any(s.overlaps(g) for g in gold)]
             for found, gold in zip(spans, self.gold, strict=True)
         ]
-
-
-def old_predictions(
-    network: Network, dev: StepData, labels: LabelSpace, current: Collection[str], *, batch_size: int
-) -> Spans:
-    """What the old model finds of the types that this step does not label."""
-    found = predict_spans(network, dev.text, labels, batch_size=batch_size)
-    return [[span for span in spans if span.type not in current] for spans in found]
 
 
 def new_types_f1(

@@ -11,6 +11,7 @@ from accelerate.utils import set_seed
 from cfner.batches.step_data import StepData, encode_slices
 from cfner.errors import StreamError
 from cfner.methods.registry import Method
+from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Slice, Step
@@ -19,7 +20,7 @@ from cfner.training.loop import derived_seed, freeze_layers, train
 from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, TrainingContext, prepare
 from cfner.training.progress import Progress
-from cfner.training.selection import EpochChoice, old_predictions
+from cfner.training.selection import EpochChoice
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
 
@@ -103,7 +104,7 @@ def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method
         return None
     size, old = ctx.config.eval_batch_size, None
     if ctx.known is not None and ctx.config.select_on == "new+old":
-        old = old_predictions(ctx.known, dev, model.labels, ctx.current, batch_size=size)
+        old = predict_spans(ctx.known, dev.text, model.labels, batch_size=size)
     return EpochChoice(dev, ctx.labels, ctx.current, batch_size=size, old=old)
 
 
