@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ class CfnerError(Exception):
     """
 
     def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
-        self.what = what
-        self.where = where
-        self.remedy = remedy
-        place = f"{where}: " if where else ""
-        advice = f" {remedy}" if remedy else ""
-        super().__init__(f"{place}{what}{advice}")
+        super().__init__(what)
+        self.what, self.where, self.remedy = what, where, remedy
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.what}{f' {self.remedy}' if self.remedy else ''}"
 
 
 class ConfigError(CfnerError):
@@ -59,6 +60,16 @@ class MissingExtraError(CfnerError):
             f"{purpose} needs the package '{package}', which is not installed.",
             remedy=f"Install it with: pip install 'cfner[{extra}]'",
         )
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Errors raised inside that do not say where they happened get this place."""
+    try:
+        yield
+    except CfnerError as error:
+        error.where = error.where or where
+        raise
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,18 +1,26 @@
-"""The columns of a CoNLL file: how they are separated, how many there are, which hold word and tag."""
+"""The lines of a CoNLL file: how they are separated into columns, sentences, comments and headers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from cfner.corpus.formats import ReadOptions
+from cfner.corpus.report import ReadReport
+from cfner.corpus.tagged_words import TaggedRow
 from cfner.corpus.tags import TagError, parse_tag
-from cfner.errors import CorpusError, nearest
+from cfner.errors import CorpusError, located, nearest
 
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
 TAG_NAMES = ("ner", "ner_tag", "ner_tags", "tag", "tags", "label", "labels", "entity", "bio")
+
+DOCUMENT_MARKER = "-DOCSTART- line, left out"
+COMMENT = "comment line"
+HEADER = "line with the names of the columns"
+BLANK_LINE = "line of blanks taken as the end of a sentence"
 
 _COLUMNS_COMMENT = re.compile(r"#\s*(?:global\.)?columns\s*[:=]?\s+(.+)", re.IGNORECASE)
 
@@ -62,34 +70,28 @@ def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layo
     number, text = sample
     tabs = "\t" in text
     cells = _cells(text, tabs)
-    where = f"{path}:{number}"
-    if len(cells) < 2:
-        raise CorpusError("a word without a tag.", where=where, remedy=_remedy(text))
-    names = _names_in_comment(content)
-    header = None
-    if names is None and _is_header(cells, options):
-        names, header = [cell.strip() for cell in cells], number
-    if names is not None and len(names) != len(cells):
-        raise CorpusError(
-            f"{len(cells)} columns, but {len(names)} are named ({', '.join(names)}).",
-            where=where,
-            remedy="Name every column of the file, in order.",
-        )
-    return Layout(
-        tabs=tabs,
-        columns=len(cells),
-        token=_column(options.token_column, TOKEN_NAMES, 0, names, of=len(cells), where=where),
-        tag=_column(options.tag_column, TAG_NAMES, -1, names, of=len(cells), where=where),
-        header=header,
-    )
+    with located(f"{path}:{number}"):
+        if len(cells) < 2:
+            raise CorpusError("a word without a tag.", remedy=_remedy(text))
+        names = _names_in_comment(content)
+        header = None
+        if names is None and _is_header(cells, options):
+            names, header = [cell.strip() for cell in cells], number
+        if names is not None and len(names) != len(cells):
+            raise CorpusError(
+                f"{len(cells)} columns, but {len(names)} are named ({', '.join(names)}).",
+                remedy="Name every column of the file, in order.",
+            )
+        token = _column(options.token_column, TOKEN_NAMES, 0, names, of=len(cells))
+        tag = _column(options.tag_column, TAG_NAMES, -1, names, of=len(cells))
+        return Layout(tabs, len(cells), token, tag, header)
 
 
 def _names_in_comment(content: Sequence[Line]) -> list[str] | None:
     for _, text in content:
         if not text.startswith("#"):
             return None
-        match = _COLUMNS_COMMENT.fullmatch(text)
-        if match:
+        if match := _COLUMNS_COMMENT.fullmatch(text):
             return match.group(1).split()
     return None
 
@@ -98,47 +100,67 @@ def _is_header(cells: Sequence[str], options: ReadOptions) -> bool:
     """Whether the first line names its columns: one of them as words, another as tags."""
     names = {cell.strip().lower() for cell in cells}
     return all(
-        names & {*usual, *([asked.lower()] if isinstance(asked, str) else [])}
+        names & {*usual, str(asked).lower()}
         for usual, asked in ((TOKEN_NAMES, options.token_column), (TAG_NAMES, options.tag_column))
     )
 
 
 def _column(
-    asked: str | int | None,
-    usual: Sequence[str],
-    default: int,
-    names: Sequence[str] | None,
-    *,
-    of: int,
-    where: str,
+    asked: str | int | None, usual: Sequence[str], default: int, names: Sequence[str] | None, *, of: int
 ) -> int:
     """Number of a column: the one asked for, else the one with a usual name, else the default."""
-    if isinstance(asked, int) or (asked is None and names is None):
-        number = default if asked is None else int(asked)
-        if not -of <= number < of:
-            raise CorpusError(
-                f"there is no column {number}: the line has {of}.",
-                where=where,
-                remedy=f"Columns count from 0 to {of - 1}; -1 is the last.",
-            )
-        return number % of
-    if names is None:
+    if isinstance(asked, int) and not -of <= asked < of:
+        raise CorpusError(
+            f"there is no column {asked}: the line has {of}.",
+            remedy=f"Columns count from 0 to {of - 1}; -1 is the last.",
+        )
+    if isinstance(asked, int):
+        return asked % of
+    if names is None and asked is not None:
         raise CorpusError(
             f"no line names the columns, so there is no column '{asked}'.",
-            where=where,
             remedy="Give its number (from 0; -1 is the last), or begin the file with '# columns: ...'.",
         )
-    lowered = [name.lower() for name in names]
-    if asked is not None:
-        if str(asked).lower() not in lowered:
-            raise CorpusError(
-                f"there is no column '{asked}'.", where=where, remedy=nearest(str(asked), names)
-            )
-        return lowered.index(str(asked).lower())
-    return next((lowered.index(name) for name in usual if name in lowered), default % of)
+    lowered = [name.lower() for name in names or ()]
+    if asked is not None and asked.lower() not in lowered:
+        raise CorpusError(f"there is no column '{asked}'.", remedy=nearest(asked, names or ()))
+    wanted = usual if asked is None else [asked.lower()]
+    return next((lowered.index(name) for name in wanted if name in lowered), default % of)
 
 
-def is_word(line: str, cells: Sequence[str], layout: Layout, known_tags: set[str], *, inside: bool) -> bool:
+def rows_of(
+    lines: Iterable[Line], layout: Layout, name: str, report: ReadReport, is_word: Callable[..., bool]
+) -> Iterator[TaggedRow]:
+    """The sentences of a file, one by one. ``is_word`` decides about lines that begin with '#'."""
+    words: list[str] = []
+    tags: list[str] = []
+    places: list[str] = []
+    for number, line in chain(lines, [(0, "")]):  # the last sentence needs no empty line after it
+        place = f"{name}:{number}"
+        marker = is_document_marker(line)
+        if marker or not line.strip():
+            if marker:
+                report.skip(1, DOCUMENT_MARKER, place)
+            elif line:
+                report.note(BLANK_LINE, place)
+            if words:
+                yield TaggedRow(words, tags, places[0], places)
+            words, tags, places = [], [], []
+            continue
+        cells = layout.cells(line)
+        if number == layout.header:
+            report.note(HEADER, place)
+        elif line.startswith("#") and not is_word(line, cells, layout, inside=bool(words)):
+            report.note(COMMENT, place)
+        else:
+            with located(place):
+                _check_columns(line, cells, layout)
+            words.append(cells[layout.token])
+            tags.append(cells[layout.tag])
+            places.append(place)
+
+
+def is_word(line: str, cells: Sequence[str], layout: Layout, *, known_tags: set[str], inside: bool) -> bool:
     """Whether a line that begins with '#' is a word ('#hashtag O') and not a comment ('# id 7').
 
     With as many columns as the others it is a word if its tag is one. With another number it is a comment
@@ -147,27 +169,21 @@ def is_word(line: str, cells: Sequence[str], layout: Layout, known_tags: set[str
     if len(cells) != layout.columns:
         return inside and not line.startswith("# ") and line != "#"
     tag = cells[layout.tag].strip()
-    if tag in known_tags:
-        return True
     try:
-        return parse_tag(tag).prefix != ""
+        return tag in known_tags or parse_tag(tag).prefix != ""
     except TagError:
         return True  # to be refused with its place, not passed over
 
 
-def check_columns(line: str, cells: Sequence[str], layout: Layout, place: str) -> None:
+def _check_columns(line: str, cells: Sequence[str], layout: Layout) -> None:
     """Refuse a line that is not cut as the others are."""
     if "\r" in line:
         raise CorpusError(
-            "a carriage return inside the line.",
-            where=place,
-            remedy="End lines with a line feed: tr '\\r' '\\n'.",
+            "a carriage return inside the line.", remedy="End lines with a line feed: tr '\\r' '\\n'."
         )
     if len(cells) != layout.columns:
         counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-        raise CorpusError(
-            f"{counted} where the file has {layout.columns}.", where=place, remedy=_remedy(line)
-        )
+        raise CorpusError(f"{counted} where the file has {layout.columns}.", remedy=_remedy(line))
 
 
 def _remedy(line: str) -> str:

@@ -6,16 +6,15 @@ A record has words and tags, or a text and its mentions in characters; all recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tagged_words import EMPTY_SENTENCE, TRIMMED_WORD, TaggedRow, sentences_from_rows
 from cfner.corpus.text_lines import refuse_unwritable
-from cfner.corpus.tokenise import CharSpan, SpanError, sentence_from_characters, without_blanks
-from cfner.errors import CorpusError, nearest
+from cfner.corpus.tokenise import CharSpan, sentence_from_characters, without_blanks
+from cfner.errors import CorpusError, located, nearest
 
 WORD_FIELDS = ("tokens", "words")
 TAG_FIELDS = ("tags", "ner_tags", "labels", "ner")
@@ -27,125 +26,103 @@ REJECTED = "record not accepted by its annotator, left out"
 Record = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Fields:
-    """Which fields of a record are read, and whether they are words and tags or a text and spans."""
-
+class _Fields(NamedTuple):
     words: str
     tags: str
-    tagged: bool
+    tagged: bool  # words and tags; else a text and spans
 
 
 def sentences_from_records(
     records: Iterable[tuple[str, Record]], report: ReadReport, options: ReadOptions
 ) -> list[Sentence]:
     """Sentences in order, from (place, record) pairs."""
-    fields: Fields | None = None
+    fields: _Fields | None = None
     rows: list[TaggedRow] = []
     sentences: list[Sentence] = []
     for place, record in records:
-        fields = fields or _fields(record, options, place)
-        for name in (fields.words, fields.tags):
-            if name not in record:
-                raise CorpusError(
-                    f"the field '{name}', which the records before have, is missing.",
-                    where=place,
-                    remedy="Give all records the same fields.",
+        with located(place):
+            fields = fields or _fields(record, options)
+            for name in (fields.words, fields.tags):
+                if name not in record:
+                    raise CorpusError(
+                        f"the field '{name}', which the records before have, is missing.",
+                        remedy="Give all records the same fields.",
+                    )
+            found: TaggedRow | Sentence = (
+                _row(record, fields, options.labels, place)
+                if fields.tagged
+                else annotated_text(
+                    record[fields.words], record[fields.tags], place, report, record.get("offsets")
                 )
-        row = _row(record, fields, options, place) if fields.tagged else None
-        sentence = (
-            None
-            if row
-            else annotated_text(
-                record[fields.words], record[fields.tags], place, report, record.get("offsets")
             )
-        )
         if record.get("answer") in NOT_ACCEPTED:  # Prodigy keeps rejected examples in its export
-            _leave_out(row, sentence, place, report)
-        elif row is not None:
-            rows.append(row)
-        elif sentence is not None:
-            keep_sentence(sentence, sentences, report)
+            report.skip(len(found.words), REJECTED, place)
+        elif isinstance(found, TaggedRow):
+            rows.append(found)
+        else:
+            keep_sentence(found, sentences, report)
     return sentences_from_rows(rows, report, options.scheme) if rows else sentences
 
 
-def _leave_out(row: TaggedRow | None, sentence: Sentence | None, place: str, report: ReadReport) -> None:
-    tokens = len(row.words) if row else len(sentence or ())
-    report.tokens_read += tokens
-    report.note(REJECTED, place, tokens=tokens)
-
-
-def keep_sentence(sentence: Sentence, sentences: list[Sentence], report: ReadReport) -> None:
+def keep_sentence(
+    sentence: Sentence, sentences: list[Sentence], report: ReadReport, empty: str = EMPTY_SENTENCE
+) -> None:
     """Count a sentence that was cut from a text, and keep it if it has words."""
     report.tokens_read += len(sentence)
     if len(sentence):
         report.use(len(sentence))
         sentences.append(sentence)
     else:
-        report.note(EMPTY_SENTENCE, sentence.source or "")
+        report.note(empty, sentence.source or "")
 
 
-def _fields(record: Record, options: ReadOptions, place: str) -> Fields:
+def _fields(record: Record, options: ReadOptions) -> _Fields:
     asked_words, asked_tags = (
         None if asked is None else str(asked) for asked in (options.token_column, options.tag_column)
     )
     for asked in (asked_words, asked_tags):
         if asked is not None and asked not in record:
-            raise CorpusError(f"there is no field '{asked}'.", where=place, remedy=nearest(asked, record))
+            raise CorpusError(f"there is no field '{asked}'.", remedy=nearest(asked, record))
     pairs: list[tuple[Sequence[str], Sequence[str]]] = [(WORD_FIELDS, TAG_FIELDS), (TEXT_FIELDS, SPAN_FIELDS)]
     if asked_words is not None:
-        is_text = isinstance(record[asked_words], str)
-        pairs = [([asked_words], SPAN_FIELDS if is_text else TAG_FIELDS)]
+        pairs = [([asked_words], SPAN_FIELDS if isinstance(record[asked_words], str) else TAG_FIELDS)]
     for word_names, tag_names in pairs:
-        words = _first(record, word_names)
-        tags = asked_tags or _first(record, tag_names)
+        words = next((name for name in word_names if name in record), None)
+        tags = asked_tags or next((name for name in tag_names if name in record), None)
         if words is not None and tags is not None:
-            return Fields(words, tags, tagged=tag_names is TAG_FIELDS)
+            return _Fields(words, tags, tagged=tag_names is TAG_FIELDS)
     raise CorpusError(
         "the record has neither words and tags nor a text and spans; "
         f"its fields are: {', '.join(record) or 'none'}.",
-        where=place,
         remedy="Name the fields 'tokens' and 'tags', or 'text' and 'spans', or say which columns to take.",
     )
 
 
-def _first(record: Record, names: Sequence[str]) -> str | None:
-    return next((name for name in names if name in record), None)
-
-
-def _row(record: Record, fields: Fields, options: ReadOptions, place: str) -> TaggedRow:
+def _row(record: Record, fields: _Fields, labels: Sequence[str] | None, place: str) -> TaggedRow:
     words, tags = record[fields.words], record[fields.tags]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise CorpusError(
-            f"'{fields.words}' is not a list of words.", where=place, remedy="Give a list of strings."
-        )
+        raise CorpusError(f"'{fields.words}' is not a list of words.", remedy="Give a list of strings.")
     if not isinstance(tags, list):
-        raise CorpusError(
-            f"'{fields.tags}' is not a list of tags.", where=place, remedy="Give one tag per word."
-        )
+        raise CorpusError(f"'{fields.tags}' is not a list of tags.", remedy="Give one tag per word.")
     for word in words:
-        refuse_unwritable(word, place)
-    return TaggedRow(list(words), [_tag_name(tag, options.labels, place) for tag in tags], place)
+        refuse_unwritable(word)
+    return TaggedRow(list(words), [_tag_name(tag, labels) for tag in tags], place)
 
 
-def _tag_name(tag: object, labels: Sequence[str] | None, place: str) -> str:
+def _tag_name(tag: object, labels: Sequence[str] | None) -> str:
     if isinstance(tag, str):
-        refuse_unwritable(tag, place)
+        refuse_unwritable(tag)
         return tag
     if isinstance(tag, bool) or not isinstance(tag, int):
-        raise CorpusError(
-            f"the tag {tag!r} is no string.", where=place, remedy="Give tags such as 'B-PER' or 'O'."
-        )
+        raise CorpusError(f"the tag {tag!r} is no string.", remedy="Give tags such as 'B-PER' or 'O'.")
     if labels is None:
         raise CorpusError(
             f"the tag {tag} is a number, and no list of labels says what it stands for.",
-            where=place,
             remedy="Give the labels in order, or write the tags as strings such as 'B-PER'.",
         )
     if not 0 <= tag < len(labels):
         raise CorpusError(
             f"the tag {tag} is outside the list of {len(labels)} labels.",
-            where=place,
             remedy="Give the list of labels that belongs to this file.",
         )
     return labels[tag]
@@ -156,37 +133,28 @@ def annotated_text(
 ) -> Sentence:
     """A sentence from a text and its mentions, checked; repairs are counted."""
     if not isinstance(text, str):
-        raise CorpusError("the text is no string.", where=place, remedy="Give the text as one string.")
-    refuse_unwritable(text, place)
+        raise CorpusError("the text is no string.", remedy="Give the text as one string.")
+    refuse_unwritable(text)
     if not isinstance(spans, list):
-        raise CorpusError(
-            "the spans are no list.", where=place, remedy="Give a list, empty where there is no mention."
-        )
-    mentions = [_mention(span, place) for span in spans]
+        raise CorpusError("the spans are no list.", remedy="Give a list, empty where there is no mention.")
+    mentions = [_mention(span) for span in spans]
     words = None if offsets is None else _offsets(offsets, text, place, report)
-    try:
-        sentence, repairs = sentence_from_characters(text, mentions, offsets=words, source=place)
-    except SpanError as error:
-        raise CorpusError(error.what, where=place, remedy=error.remedy) from None
+    sentence, repairs = sentence_from_characters(text, mentions, offsets=words, source=place)
     for repair in repairs:
         report.note(repair.kind, f"{place} (span {repair.position + 1})")
     return sentence
 
 
-def _mention(span: object, place: str) -> CharSpan:
+def _mention(span: object) -> CharSpan:
+    parts: object = span
     if isinstance(span, Mapping):
         parts = [span.get("start"), span.get("end"), span.get("label", span.get("type"))]
-    else:
-        parts = list(span) if isinstance(span, list | tuple) else []
-    if len(parts) == 3:
-        start, end, type_ = parts
-        whole = all(isinstance(edge, int) and not isinstance(edge, bool) for edge in (start, end))
-        if whole and isinstance(type_, str) and type_.strip():
-            refuse_unwritable(type_, place)
+    match parts:
+        case [int(start), int(end), str(type_)] if type_.strip() and bool not in (type(start), type(end)):
+            refuse_unwritable(type_)
             return start, end, type_.strip()
     raise CorpusError(
         f"the span {span!r} has no start, end and type.",
-        where=place,
         remedy='Write {"start": 0, "end": 3, "label": "PER"} or [0, 3, "PER"].',
     )
 
@@ -204,7 +172,6 @@ def _offsets(offsets: object, text: str, place: str, report: ReadReport) -> list
             case _:
                 raise CorpusError(
                     f"the offsets of the words are wrong at {pair!r}.",
-                    where=place,
                     remedy="Give [start, end] for each word, in order, inside the text, or leave them out.",
                 )
     return words

@@ -42,6 +42,11 @@ class ReadReport:
         if len(kept) < PLACES_KEPT:
             kept.append(place)
 
+    def skip(self, tokens: int, kind: str, place: str) -> None:
+        """Count tokens that were read and are not used."""
+        self.tokens_read += tokens
+        self.note(kind, place, tokens=tokens)
+
     def use(self, tokens: int) -> None:
         """Count one sentence of that many tokens as used."""
         self.sentences += 1

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
-from cfner.corpus.formats import Format, Reading, ReadOptions, format_named, format_of, formats
+from cfner.corpus.formats import Format, Reading, ReadOptions, format_of, formats
 from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-_SPLIT_OF_NAME: dict[str, Split] = {
-    "train": "train",
-    "training": "train",
-    "dev": "dev",
-    "devel": "dev",
-    "valid": "dev",
-    "validation": "dev",
-    "val": "dev",
-    "test": "test",
+_NAMES: dict[Split, tuple[str, ...]] = {
+    "train": ("train", "training"),
+    "dev": ("dev", "devel", "valid", "validation", "val"),
+    "test": ("test",),
 }
+_SPLIT_OF_NAME = {name: split for split, names in _NAMES.items() for name in names}
 
 
 def read_splits(source: str, format: str | None, options: ReadOptions) -> Mapping[Split, Reading]:
     path = Path(source)
-    chosen = format_named(format) if format is not None else format_of(path) if path.is_dir() else None
+    chosen = format_of(path, format) if format is not None or path.is_dir() else None
     if chosen is not None and chosen.read_splits is not None:
         return _known_splits(chosen.read_splits(source, options), source)
     if not path.is_dir():
@@ -36,38 +32,30 @@ def read_splits(source: str, format: str | None, options: ReadOptions) -> Mappin
 
 
 def _known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split, Reading]:
+    """The readings of splits that a corpus has; the tokens of others were read, and none is used."""
     found: dict[Split, Reading] = {}
     others = ReadReport()
-    for name, reading in readings.items():
+    for name, (sentences, report) in readings.items():
         split = _SPLIT_OF_NAME.get(name.lower())
         if split is None or split in found:
-            others = others.merge(_left_out(reading, name))
-            continue
-        _refuse_empty(reading, f"{source}[{name}]")
-        found[split] = reading
+            for sentence in sentences:
+                report.leave_out(len(sentence), f"split '{name}' left out", sentence.source or name)
+            others = others.merge(report)
+        else:
+            _refuse_empty((sentences, report), f"{source}[{name}]")
+            found[split] = sentences, report
     if not found:
         raise CorpusError(
             f"the dataset has no split named train, dev (or validation) or test, but: {', '.join(readings)}.",
             where=source,
             remedy="Rename its splits and save it with save_to_disk.",
         )
-    first = next(iter(found))
-    sentences, report = found[first]
+    first, (sentences, report) = next(iter(found.items()))
     return found | {first: (sentences, report.merge(others))}
 
 
-def _left_out(reading: Reading, name: str) -> ReadReport:
-    """The report of a split that a corpus has no place for: its tokens were read, and none is used."""
-    sentences, report = reading
-    for sentence in sentences:
-        report.leave_out(len(sentence), f"split '{name}' left out", sentence.source or name)
-    return report
-
-
 def _split_files(folder: Path, chosen: Format | None) -> dict[Split, Path]:
-    suffixes = {
-        suffix for format in ([chosen] if chosen else formats().values()) for suffix in format.suffixes
-    }
+    suffixes = _suffixes([chosen] if chosen else formats().values())
     found: dict[Split, Path] = {}
     for file in sorted(folder.iterdir()):
         split = _SPLIT_OF_NAME.get(file.stem.lower())
@@ -85,35 +73,36 @@ def _split_files(folder: Path, chosen: Format | None) -> dict[Split, Path]:
         raise CorpusError(
             f"the folder holds no split that can be read; it holds: {present}.",
             where=str(folder),
-            remedy=(
-                "Expected are files named train, dev (or valid, validation, val) and test "
-                f"with one of the suffixes {', '.join(sorted(suffixes))}, "
-                "or a dataset saved with save_to_disk."
-            ),
+            remedy="Expected are files named train, dev (or valid, validation, val) and test "
+            f"with one of the suffixes {', '.join(suffixes)}, or a dataset saved with save_to_disk.",
         )
-    return dict(sorted(found.items(), key=lambda item: SPLITS.index(item[0])))
+    return {split: found[split] for split in SPLITS if split in found}
+
+
+def _suffixes(of: Iterable[Format]) -> list[str]:
+    return sorted({suffix for format in of for suffix in format.suffixes})
 
 
 def read_file(path: Path, format: str | None, options: ReadOptions) -> Reading:
-    if not path.exists() and not (format and format_named(format).read_splits):
+    chosen = format_of(path, format)
+    if not path.exists() and not (chosen and chosen.read_splits):
         raise CorpusError(
             "no such file or folder.",
             where=str(path),
             remedy="Check the path; for a dataset on the hub name the format huggingface.",
         )
-    chosen = format_named(format) if format is not None else format_of(path)
     if chosen is None:
-        known = sorted({suffix for each in formats().values() for suffix in each.suffixes})
+        unknown = f"unknown file type '{path.suffix}'."
         raise CorpusError(
-            f"unknown file type '{path.suffix}'."
-            if path.is_file()
-            else "a folder, where a file was expected.",
+            unknown if path.is_file() else "a folder, where a file was expected.",
             where=str(path),
-            remedy=f"Known suffixes: {', '.join(known)}. Or name the format: {', '.join(formats())}.",
+            remedy=f"Known suffixes: {', '.join(_suffixes(formats().values()))}. "
+            f"Or name the format: {', '.join(formats())}.",
         )
-    reading = chosen.read(path, options)
+    report = ReadReport(format=chosen.name, files=(str(path),))
+    reading = chosen.read(path, options, report), report
     _refuse_empty(reading, str(path))
-    reading[1].verified()
+    report.verified()
     return reading
 
 

@@ -19,32 +19,27 @@ EMPTY_SENTENCE = "sentence without words, left out"
 
 @dataclass
 class TaggedRow:
-    """One sentence as it stands in the file. ``lines`` has the line of each word, if they have their own."""
+    """One sentence as it stands in the file. ``places`` has the place of each word, if it has its own."""
 
     words: list[str]
     tags: list[str]
     source: str
-    file: str = ""
-    lines: Sequence[int] | None = None
+    places: Sequence[str] | None = None
 
     def place(self, position: int) -> str:
-        if self.lines is not None:
-            return f"{self.file}:{self.lines[position]}"
-        return f"{self.source} (word {position + 1})"
+        return self.places[position] if self.places else f"{self.source} (word {position + 1})"
 
 
 def sentences_from_rows(
     rows: Sequence[TaggedRow], report: ReadReport, scheme: Scheme | None
 ) -> list[Sentence]:
     """Sentences in order; counts every token as read, and as used or reported."""
-    cleaned = [row for row in (_clean(row, report) for row in rows) if row is not None]
+    cleaned = [clean for row in rows if (clean := _clean(row, report)).words]
     try:
-        found = scheme or detect_scheme([row.tags for row in cleaned])
+        report.scheme = found = scheme or detect_scheme([row.tags for row in cleaned])
     except TagError as error:
-        raise error.at(
-            error.position, error.sentence, cleaned[error.sentence].place(error.position)
-        ) from None
-    report.scheme = found
+        error.where = cleaned[error.sentence].place(error.position)
+        raise
     return [_sentence(row, found, report) for row in cleaned]
 
 
@@ -52,15 +47,16 @@ def _sentence(row: TaggedRow, scheme: Scheme, report: ReadReport) -> Sentence:
     try:
         spans, repairs = spans_from_tags(row.tags, scheme)
     except TagError as error:
-        raise error.at(error.position, where=row.place(error.position)) from None
+        error.where = row.place(error.position)
+        raise
     for repair in repairs:
         report.note(repair.kind, row.place(repair.position))
     report.use(len(row.words))
-    return Sentence(words=tuple(row.words), spans=tuple(spans), source=row.source)
+    return Sentence(tuple(row.words), tuple(spans), source=row.source)
 
 
-def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow | None:
-    """The row without blank words and without blanks around words and tags, or None if nothing is left."""
+def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow:
+    """The row without blank words and without blanks around words and tags."""
     if len(row.words) != len(row.tags):
         raise CorpusError(
             f"{len(row.words)} words but {len(row.tags)} tags.",
@@ -68,33 +64,26 @@ def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow | None:
             remedy="Give one tag per word.",
         )
     report.tokens_read += len(row.words)
-    keep: list[int] = []
+    kept: list[int] = []
     for position, (word, tag) in enumerate(zip(row.words, row.tags, strict=True)):
-        kept, kept_tag = trimmed(word), trimmed(tag)
-        if not kept:
+        row.words[position], row.tags[position] = clean, clean_tag = trimmed(word), trimmed(tag)
+        if not clean:
             report.note(BLANK_WORD, row.place(position), tokens=1)
             continue
-        if kept != word:
+        if clean != word:
             report.note(TRIMMED_WORD, row.place(position))
-            row.words[position] = kept
-        if kept_tag != tag:
+        if clean_tag != tag:
             report.note(TRIMMED_TAG, row.place(position))
-            row.tags[position] = kept_tag
-        if "\u00a0" in kept:
+        if "\u00a0" in clean:
             report.note(NBSP_INSIDE, row.place(position))
-        keep.append(position)
-    if not keep:
+        kept.append(position)
+    if not kept:
         report.note(EMPTY_SENTENCE, row.source)
-        return None
-    if len(keep) == len(row.words):
+    if len(kept) == len(row.words):
         return row
-    return TaggedRow(
-        [row.words[position] for position in keep],
-        [row.tags[position] for position in keep],
-        row.source,
-        row.file,
-        None if row.lines is None else [row.lines[position] for position in keep],
-    )
+    columns = (row.words, row.tags, row.places or ())
+    words, tags, places = ([column[position] for position in kept if column] for column in columns)
+    return TaggedRow(words, tags, row.source, places)
 
 
 def trimmed(text: str) -> str:

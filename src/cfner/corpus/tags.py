@@ -46,34 +46,24 @@ NEEDLESS_BEGIN = "beginning tag where IOB1 has an inside tag"
 
 _CANONICAL = {letter: letter for letter in "BIESLU"} | {"M": "I", "W": "S"}
 _PREFIXED = re.compile(r"([A-Za-z])([-_])(.*)", re.DOTALL)
-
-
-_OTHER_NAMES: dict[str, Scheme] = {"IOB2": "BIO", "BIO2": "BIO", "IOBES": "BIOES", "BILUO": "BILOU"}
+_SCHEME_OF_NAME: dict[str, Scheme] = {scheme: scheme for scheme in SCHEMES}
+_SCHEME_OF_NAME |= {"IOB2": "BIO", "BIO2": "BIO", "IOBES": "BIOES", "BILUO": "BILOU"}
 
 
 def scheme_named(name: str) -> Scheme:
     """The scheme of that name, in upper or lower case; CorpusError for an unknown one."""
     upper = name.upper()
-    for scheme in SCHEMES:
-        if upper == scheme or _OTHER_NAMES.get(upper) == scheme:
-            return scheme
-    raise CorpusError(f"unknown tag scheme '{name}'.", remedy=nearest(upper, SCHEMES))
+    if upper not in _SCHEME_OF_NAME:
+        raise CorpusError(f"unknown tag scheme '{name}'.", remedy=nearest(upper, SCHEMES))
+    return _SCHEME_OF_NAME[upper]
 
 
 class TagError(CorpusError):
     """A tag that cannot be read: ``position`` says where in its sentence, ``sentence`` where in the file."""
 
-    def __init__(
-        self, what: str, *, remedy: str, where: str | None = None, position: int = 0, sentence: int = 0
-    ) -> None:
-        super().__init__(what, where=where, remedy=remedy)
-        self.position = position
-        self.sentence = sentence
-
-    def at(self, position: int, sentence: int = 0, where: str | None = None) -> TagError:
-        return TagError(
-            self.what, remedy=self.remedy or "", where=where, position=position, sentence=sentence
-        )
+    def __init__(self, what: str, *, remedy: str, position: int = 0, sentence: int = 0) -> None:
+        super().__init__(what, remedy=remedy)
+        self.position, self.sentence = position, sentence
 
 
 class ParsedTag(NamedTuple):
@@ -121,7 +111,8 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
             try:
                 parsed = parse_tag(tag)
             except TagError as error:
-                raise error.at(position, number) from None
+                error.position, error.sentence = position, number
+                raise
             if parsed.prefix != "O":
                 first.setdefault(parsed.prefix, (number, position))
                 if not parsed.soft:
@@ -200,7 +191,8 @@ def _parse_in(scheme: Scheme, tag: str, position: int) -> tuple[str, str]:
     try:
         prefix, type_, soft = parse_tag(tag)
     except TagError as error:
-        raise error.at(position) from None
+        error.position = position
+        raise
     if prefix == "O" or prefix in tuple(PREFIXES[scheme]):
         return prefix, type_
     if scheme == "IO" and (soft or not prefix):
@@ -237,10 +229,8 @@ def tags_from_spans(spans: Iterable[Span], length: int, scheme: Scheme) -> list[
                 remedy="Choose another scheme, such as BIO.",
                 position=span.start,
             )
-        for position, prefix in zip(
-            range(span.start, span.end), _prefixes(span, touches, scheme), strict=True
-        ):
-            tags[position] = f"{prefix}-{span.type}"
+        prefixes = _prefixes(span, touches, scheme)
+        tags[span.start : span.end] = [f"{prefix}-{span.type}" for prefix in prefixes]
         before = span
     return tags
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cfner.errors import CorpusError
 BOM_REMOVED = "byte order mark removed"
 CRLF = "Windows line ending (CRLF)"
 
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -68,7 +70,7 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
     line = line.removesuffix("\n")
     if line.endswith("\r"):
         report.note(CRLF, place)
-        line = line.removesuffix("\r")
+        line = line[:-1]
     # A mark at the start of a later line is what joining two files with `cat` leaves behind.
     if line.startswith("\ufeff"):
         report.note(BOM_REMOVED, place)
@@ -76,16 +78,11 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
     return line
 
 
-def refuse_unwritable(text: str, place: str) -> None:
+def refuse_unwritable(text: str) -> None:
     """JSON may escape characters that no file may hold: NUL, and halves of a surrogate pair."""
-    for name, bad in (("NUL", "\0" in text), ("an unpaired surrogate", _has_surrogate(text))):
-        if bad:
-            raise CorpusError(
-                f"the text contains {name}, which is no character.",
-                where=place,
-                remedy="Remove it where the file was made.",
-            )
-
-
-def _has_surrogate(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+    bad = _UNWRITABLE.search(text)
+    if bad:
+        name = "NUL" if bad.group() == "\0" else "an unpaired surrogate"
+        raise CorpusError(
+            f"the text contains {name}, which is no character.", remedy="Remove it where the file was made."
+        )

@@ -35,14 +35,6 @@ _WORD = re.compile(
 _JOINERS = "\u200c\u200d"  # zero-width (non-)joiners hold the parts of one word together
 
 
-class SpanError(CorpusError):
-    """A mention that does not fit its text; ``position`` is its index in the list that was given."""
-
-    def __init__(self, what: str, *, remedy: str, position: int, where: str | None = None) -> None:
-        super().__init__(what, where=where, remedy=remedy)
-        self.position = position
-
-
 def split_words(text: str, boundaries: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Character range of every word; no word reaches across a boundary.
 
@@ -81,20 +73,23 @@ def sentence_from_characters(
     """A sentence whose words are cut from the text, with mentions given in characters.
 
     Blanks at the ends of a mention are trimmed, mentions of blanks only and repeated ones dropped; each is a
-    repair. SpanError for a mention outside the text or one that overlaps another. ``offsets`` gives the words
-    where they are known; they are cut further where a mention begins or ends, and blanks at a cut go.
+    repair. CorpusError for a mention outside the text or one that overlaps another. ``offsets`` gives the
+    words where they are known; they are cut further where a mention begins or ends, and blanks at a cut go.
     """
     kept, repairs = _clean(text, spans)
     boundaries = {edge for start, end, _ in kept for edge in (start, end)}
-    ranges = split_words(text, boundaries) if offsets is None else _cut_given(text, offsets, boundaries)
+    if offsets is None:
+        ranges = split_words(text, boundaries)
+    else:  # given words may hold blanks: no piece of one begins or ends with one
+        pieces = (without_blanks(text, start, end) for start, end in _cut(offsets, boundaries))
+        ranges = [(start, end) for start, end in pieces if start < end]
     first = {start: index for index, (start, _) in enumerate(ranges)}
     last = {end: index for index, (_, end) in enumerate(ranges)}
-    for position, (start, end, type_) in enumerate(kept):
+    for start, end, type_ in kept:
         if start not in first or end not in last:
-            raise SpanError(
+            raise CorpusError(
                 f"the mention {start}-{end} ({type_}) begins or ends between the given words.",
                 remedy="Let the offsets of the words cover all of it, or leave the offsets out.",
-                position=position,
             )
     sentence = Sentence(
         words=tuple(text[start:end] for start, end in ranges),
@@ -120,17 +115,8 @@ def _cut(ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]) -> list[t
     pieces: list[tuple[int, int]] = []
     for start, end in ranges:
         inside = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
-        edges = [start, *inside, end]
-        pieces.extend(pairwise(edges))
+        pieces.extend(pairwise([start, *inside, end]))
     return pieces
-
-
-def _cut_given(
-    text: str, ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]
-) -> list[tuple[int, int]]:
-    """The same for words that may hold blanks: no piece begins or ends with one."""
-    pieces = (without_blanks(text, start, end) for start, end in _cut(ranges, boundaries))
-    return [(start, end) for start, end in pieces if start < end]
 
 
 def without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
@@ -145,10 +131,9 @@ def _clean(text: str, spans: Iterable[CharSpan]) -> tuple[list[CharSpan], list[R
     numbered: list[tuple[CharSpan, int]] = []
     for position, (start, end, type_) in enumerate(spans):
         if not 0 <= start < end <= len(text):
-            raise SpanError(
+            raise CorpusError(
                 f"the mention {start}-{end} ({type_}) is not inside its text of {len(text)} characters.",
                 remedy="Give start and end as character positions, end exclusive.",
-                position=position,
             )
         left, right = without_blanks(text, start, end)
         if left >= right:
@@ -164,10 +149,8 @@ def _clean(text: str, spans: Iterable[CharSpan]) -> tuple[list[CharSpan], list[R
             continue
         if kept and span[0] < kept[-1][1]:
             one, other = (f"{s}-{e} ({t}, '{text[s:e]}')" for s, e, t in (kept[-1], span))
-            raise SpanError(
-                f"the mentions {one} and {other} overlap.",
-                remedy="Keep one of the two: a word has one type.",
-                position=position,
+            raise CorpusError(
+                f"the mentions {one} and {other} overlap.", remedy="Keep one of the two: a word has one type."
             )
         kept.append(span)
     return kept, repairs

@@ -12,7 +12,7 @@ from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.formats.conll import columns_of
 from cfner.corpus.tags import tags_from_spans
 from cfner.corpus.writers import refuse_existing, whole_file
-from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.errors import ConfigError, CorpusError, located, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.files.safe_text import json_text
 from cfner.interop.text_stream import read_texts
@@ -82,7 +82,8 @@ def conll_lines(prediction: Prediction) -> str:
     """Word, tab, BIO tag; an empty line at the end. A sentence without words is one empty line."""
     sentence = prediction.sentence
     tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
-    return columns_of(sentence.words, tags, sentence.source, opening=True)  # any of them may be the first
+    with located(sentence.source or ""):
+        return columns_of(sentence.words, tags, opening=True)  # any of them may be the first
 
 
 def _docbin_file(predictions: Iterator[Prediction], path: Path, overwrite: bool) -> int:

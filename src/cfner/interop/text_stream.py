@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from cfner.corpus.conll_layout import Layout, Line, check_columns, find_layout, is_document_marker, is_word
+from cfner.corpus.conll_layout import Layout, Line, find_layout, is_document_marker, is_word, rows_of
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.text_lines import decoded_line, refuse_unwritable, text_lines
 from cfner.corpus.tokenise import sentence_from_characters
-from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.errors import ConfigError, CorpusError, located, nearest
 
 InputFormat = Literal["text", "jsonl", "conll"]
 _SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
@@ -49,7 +49,8 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
 
 def sentence_of_text(text: str, place: str) -> Sentence:
     """A text with its words; ``place`` is where it came from."""
-    refuse_unwritable(text, place)
+    with located(place):
+        refuse_unwritable(text)
     return sentence_from_characters(text, [], source=place)[0]
 
 
@@ -99,13 +100,15 @@ def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
             where=place,
             remedy='Write "tokens": ["...", "..."].',
         )
-    for word in words:
-        refuse_unwritable(word, place)
+    with located(place):
+        for word in words:
+            refuse_unwritable(word)
     if text is None:
         return Sentence(tuple(words), source=place)
     if not isinstance(text, str):
         raise CorpusError("The text is no string.", where=place, remedy="Give the text as one string.")
-    refuse_unwritable(text, place)
+    with located(place):
+        refuse_unwritable(text)
     return Sentence(tuple(words), text=text, offsets=_places_of(words, text, place), source=place)
 
 
@@ -134,30 +137,15 @@ def _places_of(words: list[str], text: str, place: str) -> tuple[tuple[int, int]
 def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
     beginning = list(_up_to_first_word(lines))
     layout = _layout([line for line in beginning if line[1].strip()], name)
-    words: list[str] = []
-    place = ""
-    for number, line in itertools.chain(beginning, lines):
-        if not line.strip() or is_document_marker(line):
-            if words:
-                yield Sentence(tuple(words), source=place)
-            words = []
-            continue
-        cells = [cell.strip() for cell in layout.cells(line)]
-        if number == layout.header or (
-            line.startswith("#") and not _is_word(line, cells, layout, inside=bool(words))
-        ):
-            continue
-        check_columns(line, cells, layout, f"{name}:{number}")
-        if not cells[layout.token]:
+    for row in rows_of(itertools.chain(beginning, lines), layout, name, ReadReport(), _is_word):
+        words = tuple(word.strip() for word in row.words)
+        if "" in words:
             raise CorpusError(
                 f"There is no word in column {layout.token}.",
-                where=f"{name}:{number}",
+                where=row.place(words.index("")),
                 remedy="Separate the columns of all lines in the same way, by tabs or by blanks.",
             )
-        place = place if words else f"{name}:{number}"
-        words.append(cells[layout.token])
-    if words:
-        yield Sentence(tuple(words), source=place)
+        yield Sentence(words, source=row.source)
 
 
 def _up_to_first_word(lines: Iterator[Line]) -> Iterator[Line]:
@@ -177,4 +165,4 @@ def _layout(lines: list[Line], name: str) -> Layout:
 def _is_word(line: str, cells: list[str], layout: Layout, *, inside: bool) -> bool:
     """The rule of training; but beside a word there need be no tag, so '#tag' is one with anything."""
     hashtag = len(cells) == layout.columns and not line.startswith("# ")
-    return hashtag or is_word(line, cells, layout, set(), inside=inside)
+    return hashtag or is_word(line, cells, layout, known_tags=set(), inside=inside)

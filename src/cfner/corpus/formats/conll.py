@@ -7,102 +7,55 @@ alone: a no-break space never separates). They may be named by ``# columns: toke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from cfner.corpus.conll_layout import (
     Layout,
     Line,
-    check_columns,
     find_layout,
     is_document_marker,
     is_word,
     names_columns,
+    rows_of,
 )
-from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.formats import Format, ReadOptions
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.tagged_words import TaggedRow, sentences_from_rows, trimmed
+from cfner.corpus.tagged_words import sentences_from_rows, trimmed
 from cfner.corpus.tags import Scheme, TagError, parse_tag, tags_from_spans
 from cfner.corpus.text_lines import text_lines
-from cfner.errors import CorpusError
-
-DOCUMENT_MARKER = "-DOCSTART- line, left out"
-COMMENT = "comment line"
-HEADER = "line with the names of the columns"
-BLANK_LINE = "line of blanks taken as the end of a sentence"
+from cfner.errors import CorpusError, located
 
 
-def read(path: Path, options: ReadOptions) -> Reading:
-    report = ReadReport(format="conll", files=(str(path),))
+def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     lines = list(text_lines(path, report))
     layout = find_layout(lines, path, options)
-    rows = list(_rows(lines, layout, path, report))
-    return sentences_from_rows(rows, report, options.scheme), report
-
-
-def _rows(lines: Sequence[Line], layout: Layout, path: Path, report: ReadReport) -> Iterator[TaggedRow]:
-    seen_tags = _bare_tags(lines, layout)
-    words: list[str] = []
-    tags: list[str] = []
-    numbers: list[int] = []
-
-    def finished() -> Iterator[TaggedRow]:
-        nonlocal words, tags, numbers
-        if words:
-            yield TaggedRow(words, tags, f"{path}:{numbers[0]}", str(path), numbers)
-        words, tags, numbers = [], [], []
-
-    for number, line in lines:
-        place = f"{path}:{number}"
-        if not line.strip():
-            if line:
-                report.note(BLANK_LINE, place)
-            yield from finished()
-            continue
-        cells = layout.cells(line)
-        if number == layout.header:
-            report.note(HEADER, place)
-        elif is_document_marker(line):
-            report.tokens_read += 1
-            report.note(DOCUMENT_MARKER, place, tokens=1)
-            yield from finished()
-        elif line.startswith("#") and not is_word(line, cells, layout, seen_tags, inside=bool(words)):
-            report.note(COMMENT, place)
-        else:
-            check_columns(line, cells, layout, place)
-            words.append(cells[layout.token])
-            tags.append(cells[layout.tag])
-            numbers.append(number)
-    yield from finished()
+    rows = rows_of(lines, layout, str(path), report, partial(is_word, known_tags=_bare_tags(lines, layout)))
+    return sentences_from_rows(list(rows), report, options.scheme)
 
 
 def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
     """Tags on lines that are no comments; in a file of bare types they tell the word '#' from a remark."""
-    found: set[str] = set()
-    for number, line in lines:
-        if not line.startswith("#") and number != layout.header:
-            cells = layout.cells(line)
-            if len(cells) == layout.columns:
-                found.add(cells[layout.tag])
-    return found
+    rows = (
+        layout.cells(line) for number, line in lines if not line.startswith("#") and number != layout.header
+    )
+    return {cells[layout.tag] for cells in rows if len(cells) == layout.columns}
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
     """Word, tab, tag; an empty line after each sentence. Texts are not kept, only their words."""
     opening = True
-    for index, sentence in enumerate(sentences):
-        where = sentence.source or f"sentence {index + 1}"
-        try:
+    for number, sentence in enumerate(sentences, start=1):
+        with located(sentence.source or f"sentence {number}"):
             tags = tags_from_spans(sentence.spans, len(sentence), scheme)
-        except TagError as error:
-            raise error.at(error.position, index, where) from None
-        file.write(columns_of(sentence.words, tags, where, opening=opening).encode())
+            file.write(columns_of(sentence.words, tags, opening=opening).encode())
         opening = opening and all(word.startswith("#") for word in sentence.words)
 
 
-def columns_of(words: Sequence[str], tags: Sequence[str], where: str | None, *, opening: bool) -> str:
+def columns_of(words: Sequence[str], tags: Sequence[str], *, opening: bool) -> str:
     """The lines of a sentence, with an empty one after it. What would be read as something else is refused.
 
     ``opening``: no line before these is of a word without '#', so that they may still name the columns.
@@ -112,9 +65,7 @@ def columns_of(words: Sequence[str], tags: Sequence[str], where: str | None, *, 
         opening = opening and word.startswith("#")
         fault = _fault(word, tag, opening)
         if fault is not None:
-            raise CorpusError(
-                fault, where=where, remedy="Write JSON lines (jsonl) instead, which keep any character."
-            )
+            raise CorpusError(fault, remedy="Write JSON lines (jsonl) instead, which keep any character.")
         lines.append(f"{word}\t{tag}\n")
     return "".join(lines) + "\n"
 
@@ -136,12 +87,9 @@ def _fault(word: str, tag: str, opening: bool) -> str | None:
     return None
 
 
-register(
-    Format(
-        name="conll",
-        summary="one word per line with its tag, in columns",
-        suffixes=(".conll", ".txt", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou", ".conllup"),
-        read=read,
-        write=write,
-    )
+FORMAT = Format(
+    name="conll",
+    suffixes=(".conll", ".txt", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou", ".conllup"),
+    read=read,
+    write=write,
 )

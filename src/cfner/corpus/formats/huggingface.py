@@ -8,49 +8,49 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.formats import Format, Reading, ReadOptions
 from cfner.corpus.json_records import TAG_FIELDS, sentences_from_records
 from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence
 from cfner.errors import CorpusError, MissingExtraError
-
-_MARKERS = ("dataset_dict.json", "state.json")
-
-
-def _datasets() -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("datasets", "hf", "Reading Hugging Face datasets") from error
-    return datasets
 
 
 def read_splits(source: str, options: ReadOptions) -> Mapping[str, Reading]:
-    """The splits of a dataset by their names; a dataset without splits is one called 'train'."""
-    loaded = _load(source)
-    splits = dict(loaded) if isinstance(loaded, Mapping) else {"train": loaded}
-    return {name: _read_split(split, f"{source}[{name}]", options) for name, split in splits.items()}
+    readings = {}
+    for name, split in _load(source).items():
+        report = ReadReport(format="huggingface", files=(f"{source}[{name}]",))
+        readings[name] = _read_split(split, options, report), report
+    return readings
 
 
-def read(path: Path, options: ReadOptions) -> Reading:
-    splits = read_splits(str(path), options)
+def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
+    splits = _load(str(path))
     if len(splits) != 1:
         raise CorpusError(
             f"the dataset has {len(splits)} splits ({', '.join(splits)}).",
             where=str(path),
             remedy="Read it as a corpus, or name the folder of one split.",
         )
-    return next(iter(splits.values()))
+    ((name, split),) = splits.items()
+    report.files = (f"{path}[{name}]",)
+    return _read_split(split, options, report)
 
 
-def _load(source: str) -> Any:
-    datasets = _datasets()
+def _load(source: str) -> Mapping[str, Any]:
+    """The splits of a dataset by their names; a dataset without splits is one called 'train'."""
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("datasets", "hf", "Reading Hugging Face datasets") from error
     path = Path(source)
     try:
         if path.exists():
             _refuse_elsewhere(path)
-            return datasets.load_from_disk(str(path))
-        name, _, config = source.partition(":")
-        return datasets.load_dataset(name, config or None)
+            loaded = datasets.load_from_disk(str(path))
+        else:
+            name, _, config = source.partition(":")
+            loaded = datasets.load_dataset(name, config or None)
+        return dict(loaded) if isinstance(loaded, Mapping) else {"train": loaded}
     except CorpusError:
         raise
     except Exception as error:  # of a damaged folder, whatever pyarrow and datasets please to raise
@@ -76,20 +76,18 @@ def _refuse_elsewhere(folder: Path) -> None:
                 )
 
 
-def _read_split(split: Any, source: str, options: ReadOptions) -> Reading:
-    report = ReadReport(format="huggingface", files=(source,))
+def _read_split(split: Any, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     tags = options.tag_column or next((name for name in TAG_FIELDS if name in split.features), None)
     names = _label_names(split.features[tags]) if tags in split.features else None
     if names is not None and options.labels is None:
         options = replace(options, labels=names)
-    return sentences_from_records(_records(split, source), report, options), report
+    return sentences_from_records(_records(split, report.files[0]), report, options)
 
 
-def _label_names(feature: Any) -> tuple[str, ...] | None:
+def _label_names(feature: Any) -> list[str] | None:
     """Names of the classes of a list of ClassLabel; None for a list of anything else."""
     inner = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
-    names = getattr(inner, "names", None)
-    return tuple(names) if names is not None else None
+    return getattr(inner, "names", None)
 
 
 def _records(split: Any, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -106,16 +104,13 @@ def _records(split: Any, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def recognises(path: Path) -> bool:
-    return path.is_dir() and any((path / marker).is_file() for marker in _MARKERS)
+    return path.is_dir() and any((path / marker).is_file() for marker in ("dataset_dict.json", "state.json"))
 
 
-register(
-    Format(
-        name="huggingface",
-        summary="a Hugging Face dataset: a folder from save_to_disk, or a name on the hub (extra: hf)",
-        suffixes=(),
-        read=read,
-        recognises=recognises,
-        read_splits=read_splits,
-    )
+FORMAT = Format(
+    name="huggingface",
+    suffixes=(),
+    read=read,
+    recognises=recognises,
+    read_splits=read_splits,
 )

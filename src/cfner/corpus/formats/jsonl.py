@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.formats import Format, ReadOptions
 from cfner.corpus.json_records import sentences_from_records
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.tags import Scheme, TagError, tags_from_spans
+from cfner.corpus.tags import Scheme, tags_from_spans
 from cfner.corpus.text_lines import first_character, text_lines
 from cfner.corpus.tokenise import character_spans, split_words
-from cfner.errors import CorpusError
+from cfner.errors import CorpusError, located
 
 
-def read(path: Path, options: ReadOptions) -> Reading:
-    report = ReadReport(format="jsonl", files=(str(path),))
-    return sentences_from_records(_records(path, report), report, options), report
+def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
+    return sentences_from_records(_records(path, report), report, options)
 
 
 def _records(path: Path, report: ReadReport) -> Iterator[tuple[str, dict[str, Any]]]:
+    remedy = "Write one JSON object per line."
     for number, line in text_lines(path, report):
         if not line.strip():
             continue
@@ -30,11 +30,9 @@ def _records(path: Path, report: ReadReport) -> Iterator[tuple[str, dict[str, An
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(
-                f"not valid JSON ({error}).", where=place, remedy="Write one JSON object per line."
-            ) from error
+            raise CorpusError(f"not valid JSON ({error}).", where=place, remedy=remedy) from error
         if not isinstance(record, dict):
-            raise CorpusError("not a JSON object.", where=place, remedy="Write one JSON object per line.")
+            raise CorpusError("not a JSON object.", where=place, remedy=remedy)
         yield place, record
 
 
@@ -49,18 +47,14 @@ def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> Non
     A file has one kind of record, so the texts are kept only if all sentences have one.
     """
     with_text = all(sentence.offsets is not None for sentence in sentences)
-    for index, sentence in enumerate(sentences):
-        try:
-            record = _text_record(sentence) if with_text else _tagged_record(sentence, scheme)
-        except TagError as error:
-            where = sentence.source or f"sentence {index + 1}"
-            raise error.at(error.position, index, where) from None
+    for number, sentence in enumerate(sentences, start=1):
+        if with_text:
+            record = _text_record(sentence)
+        else:
+            with located(sentence.source or f"sentence {number}"):
+                tags = tags_from_spans(sentence.spans, len(sentence), scheme)
+            record = {"tokens": list(sentence.words), "tags": tags}
         file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-
-
-def _tagged_record(sentence: Sentence, scheme: Scheme) -> dict[str, Any]:
-    tags = tags_from_spans(sentence.spans, len(sentence), scheme)
-    return {"tokens": list(sentence.words), "tags": tags}
 
 
 def _text_record(sentence: Sentence) -> dict[str, Any]:
@@ -75,13 +69,10 @@ def _text_record(sentence: Sentence) -> dict[str, Any]:
     return record
 
 
-register(
-    Format(
-        name="jsonl",
-        summary="one JSON object per line: tokens + tags, or text + character spans",
-        suffixes=(".jsonl", ".ndjson", ".json"),
-        read=read,
-        recognises=recognises,
-        write=write,
-    )
+FORMAT = Format(
+    name="jsonl",
+    suffixes=(".jsonl", ".ndjson", ".json"),
+    read=read,
+    recognises=recognises,
+    write=write,
 )

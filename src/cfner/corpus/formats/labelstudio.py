@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.formats import Format, ReadOptions
 from cfner.corpus.json_records import annotated_text, keep_sentence
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.text_lines import first_character, text_lines
 from cfner.corpus.tokenise import CharSpan, split_words
-from cfner.errors import CorpusError, nearest
+from cfner.errors import CorpusError, located, nearest
 
 UNANNOTATED = "task without an annotation, left out"
 FURTHER = "further annotation of a task, not read"
@@ -23,24 +23,19 @@ UTF16_OFFSETS = "positions counted in UTF-16 units, converted"
 _EXPORT_REMEDY = "Export the project from Label Studio as JSON (not JSON-MIN or CSV)."
 
 
-def read(path: Path, options: ReadOptions) -> Reading:
-    report = ReadReport(format="labelstudio", files=(str(path),))
+def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     sentences: list[Sentence] = []
+    field = "text" if options.token_column is None else str(options.token_column)
     for number, task in enumerate(_tasks(path, report), start=1):
-        place = (
-            f"{path}, task {task.get('id', number)}"
-            if isinstance(task, Mapping)
-            else f"{path}, task {number}"
-        )
-        text, results = _text_and_results(task, place, report, options)
-        if results is None:
-            tokens = len(split_words(text))
-            report.tokens_read += tokens
-            report.note(UNANNOTATED, place, tokens=tokens)
-            continue
-        spans = [span for span in (_span(result, text, place, report) for result in results) if span]
-        keep_sentence(annotated_text(text, spans, place, report), sentences, report)
-    return sentences, report
+        place = f"{path}, task {task.get('id', number) if isinstance(task, Mapping) else number}"
+        with located(place):
+            text, results = _text_and_results(task, field, place, report)
+            if results is None:
+                report.skip(len(split_words(text)), UNANNOTATED, place)
+                continue
+            spans = [span for result in results if (span := _span(result, text, place, report))]
+            keep_sentence(annotated_text(text, spans, place, report), sentences, report)
+    return sentences
 
 
 def _tasks(path: Path, report: ReadReport) -> list[Any]:
@@ -49,31 +44,29 @@ def _tasks(path: Path, report: ReadReport) -> list[Any]:
         return []  # the caller refuses every file without a sentence
     try:
         tasks = json.loads(content)
-    except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"not valid JSON ({error.msg}).", where=f"{path}:{error.lineno}", remedy=_EXPORT_REMEDY
-        ) from error
     except (ValueError, RecursionError) as error:
-        raise CorpusError(f"not valid JSON ({error}).", where=str(path), remedy=_EXPORT_REMEDY) from error
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        reason = getattr(error, "msg", error)
+        raise CorpusError(
+            f"not valid JSON ({reason}).", where=f"{path}{line}", remedy=_EXPORT_REMEDY
+        ) from error
     if not isinstance(tasks, list):
         raise CorpusError("not a list of tasks.", where=str(path), remedy=_EXPORT_REMEDY)
     return tasks
 
 
 def _text_and_results(
-    task: object, place: str, report: ReadReport, options: ReadOptions
+    task: object, field: str, place: str, report: ReadReport
 ) -> tuple[str, Sequence[object] | None]:
     """The text of a task, and the results of its first annotation that was not cancelled."""
     match task:
         case {"data": Mapping() as data, "annotations": list(annotations)}:
-            field = "text" if options.token_column is None else str(options.token_column)
+            text = data.get(field)
         case _:
-            raise CorpusError("not a task with data and annotations.", where=place, remedy=_EXPORT_REMEDY)
-    text = data.get(field)
+            raise CorpusError("not a task with data and annotations.", remedy=_EXPORT_REMEDY)
     if not isinstance(text, str):
         raise CorpusError(
             f"the task's data has no text under '{field}'.",
-            where=place,
             remedy=f"Name its field as the token column. {nearest(field, map(str, data))}",
         )
     done = [item for item in annotations if isinstance(item, Mapping) and not item.get("was_cancelled")]
@@ -83,7 +76,7 @@ def _text_and_results(
         report.note(FURTHER, place)
     results = done[0].get("result")
     if not isinstance(results, list):
-        raise CorpusError("an annotation without results.", where=place, remedy=_EXPORT_REMEDY)
+        raise CorpusError("an annotation without results.", remedy=_EXPORT_REMEDY)
     return text, results
 
 
@@ -92,26 +85,23 @@ def _span(result: object, text: str, place: str, report: ReadReport) -> CharSpan
         case {"value": {"start": int(start), "end": int(end), "labels": [*labels], **rest}}:
             pass
         case {"type": "labels"}:
-            raise CorpusError(
-                "a labelled span without start, end or labels.", where=place, remedy=_EXPORT_REMEDY
-            )
+            raise CorpusError("a labelled span without start, end or labels.", remedy=_EXPORT_REMEDY)
         case _:
             report.note(OTHER_RESULT, place)
             return None
     if len(labels) != 1 or not isinstance(labels[0], str):
         raise CorpusError(
             f"the span {start}-{end} has {len(labels)} labels.",
-            where=place,
             remedy="Give each span exactly one label: a word has one type.",
         )
     quoted = rest.get("text")
     if isinstance(quoted, str) and text[start:end] != quoted:
-        start, end = _from_utf16(text, start, end, quoted, place)
+        start, end = _from_utf16(text, start, end, quoted)
         report.note(UTF16_OFFSETS, place)
     return start, end, labels[0]
 
 
-def _from_utf16(text: str, start: int, end: int, quoted: str, place: str) -> tuple[int, int]:
+def _from_utf16(text: str, start: int, end: int, quoted: str) -> tuple[int, int]:
     """Browsers count characters beyond U+FFFF (emoji) twice; the quoted text tells whether this one did."""
     units = text.encode("utf-16-le", "surrogatepass")
     before = units[: 2 * start].decode("utf-16-le", "replace")
@@ -119,22 +109,14 @@ def _from_utf16(text: str, start: int, end: int, quoted: str, place: str) -> tup
     if inside != quoted:
         raise CorpusError(
             f"the span {start}-{end} quotes {quoted!r}, but its text reads {text[start:end]!r}.",
-            where=place,
             remedy="The text was changed after it was annotated: annotate the task again, or remove it.",
         )
     return len(before), len(before) + len(inside)
 
 
-def recognises(path: Path) -> bool:
-    return path.is_file() and first_character(path) != "{"
-
-
-register(
-    Format(
-        name="labelstudio",
-        summary="Label Studio's JSON export",
-        suffixes=(".json",),
-        read=read,
-        recognises=recognises,
-    )
+FORMAT = Format(
+    name="labelstudio",
+    suffixes=(".json",),
+    read=read,
+    recognises=lambda path: path.is_file() and first_character(path) != "{",
 )

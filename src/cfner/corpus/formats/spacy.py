@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from cfner.corpus.formats import Format, Reading, ReadOptions, register
+from cfner.corpus.formats import Format, ReadOptions
+from cfner.corpus.json_records import keep_sentence
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import Scheme
@@ -30,37 +31,29 @@ def load_spacy() -> Any:
     return spacy
 
 
-def read(path: Path, options: ReadOptions) -> Reading:
-    report = ReadReport(format="spacy", files=(str(path),))
-    sentences = []
+def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
+    sentences: list[Sentence] = []
     for number, doc in enumerate(_documents(path), start=1):
         place = f"{path}, document {number}"
-        report.tokens_read += len(doc)
         if len(doc) and not doc.has_annotation("ENT_IOB"):
-            report.note(UNANNOTATED, place, tokens=len(doc))
-            continue
-        sentence = _sentence(doc, place, report)
-        if len(sentence):
-            report.use(len(sentence))
-            sentences.append(sentence)
+            report.skip(len(doc), UNANNOTATED, place)
         else:
-            report.note(EMPTY_DOCUMENT, place)
-    return sentences, report
+            keep_sentence(_sentence(doc, place, report), sentences, report, EMPTY_DOCUMENT)
+    return sentences
 
 
-def _documents(path: Path) -> Iterator[Any]:
+def _documents(path: Path) -> list[Any]:
     spacy = load_spacy()
     try:
         _refuse_bomb(path.read_bytes())
         # DocBin is zlib over msgpack: a broken file may fail in either, or in spaCy's own unpacking.
-        documents = list(spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
+        return list(spacy.tokens.DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab))
     except Exception as error:
         raise CorpusError(
             f"not a readable DocBin file ({type(error).__name__}: {error}).",
             where=str(path),
             remedy="Write it with spacy.tokens.DocBin(docs=...).to_disk(path).",
         ) from error
-    yield from documents
 
 
 def _refuse_bomb(packed: bytes) -> None:
@@ -82,7 +75,7 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
         if token.text.strip():
             offsets.append((token.idx, token.idx + len(token.text)))
         else:
-            report.note(BLANK_TOKEN, f"{place} (token {token.i + 1})", tokens=1)
+            report.skip(1, BLANK_TOKEN, f"{place} (token {token.i + 1})")
         position.append(len(offsets))
     spans = []
     for entity in doc.ents:
@@ -96,13 +89,8 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
         else:
             report.note(BLANK_MENTION, f"{place} (token {entity.start + 1})")
     text = doc.text  # which spaCy joins anew each time
-    return Sentence(
-        words=tuple(text[start:end] for start, end in offsets),
-        spans=tuple(spans),
-        text=text,
-        offsets=tuple(offsets),
-        source=place,
-    )
+    words = tuple(text[start:end] for start, end in offsets)
+    return Sentence(words, tuple(spans), text, tuple(offsets), place)
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
@@ -151,12 +139,4 @@ def _words_and_gaps(sentence: Sentence) -> Iterator[tuple[str, str]]:
         yield sentence.text[start:end], sentence.text[end:following]
 
 
-register(
-    Format(
-        name="spacy",
-        summary="spaCy's DocBin (extra: spacy)",
-        suffixes=(".spacy",),
-        read=read,
-        write=write,
-    )
-)
+FORMAT = Format(name="spacy", suffixes=(".spacy",), read=read, write=write)
