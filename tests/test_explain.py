@@ -60,12 +60,16 @@ class Models:
     def teacher_says(self) -> tuple[list[str], list[float]]:
         """(label, its probability) of every word of the slice, by plain prediction."""
         from cfner.batches.encoding import encode
-        from cfner.network.inference import label_ids
+        from cfner.network.inference import outputs
 
         model = self.teacher.model
         text = encode(self.step.train, model.tokenizer, max_length=model.max_length)
-        ids, scores = label_ids(model.network, text)
-        return [model.labels.labels[i] for i in ids.tolist()], scores.tolist()
+        best = {}
+        for batch, out in outputs(model.network, text):
+            for ref, row in zip(batch.refs.tolist(), out.logits.softmax(1), strict=True):
+                best[ref] = (model.labels.labels[int(row.argmax())], float(row.max()))
+        labels, scores = zip(*(best[ref] for ref in range(text.words)), strict=True)
+        return list(labels), list(scores)
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,11 @@ from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.network.head import HeadKind, make_head
-from cfner.network.inference import label_ids, outputs
+from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.network.probes import Features, LayerSums
 from cfner.store.pretrained import load_encoder
+from cfner.stream.labels import LabelSpace
 
 KINDS: list[HeadKind] = ["cosine", "linear"]
 
@@ -58,9 +59,10 @@ def test_a_sentence_gets_the_same_logits_alone_and_in_any_batch(
 
 
 def test_batch_size_and_order_do_not_change_predictions(network: Network, text: EncodedText) -> None:
-    ids, scores = label_ids(network, text, batch_size=1)
+    decoder = Decoder(LabelSpace.start().grown(["a", "b", "c", "d"]))
+    ids, scores = label_words(network, text, decoder, batch_size=1)
     for batch_size in (3, 64):
-        again, scores_again = label_ids(network, text, batch_size=batch_size)
+        again, scores_again = label_words(network, text, decoder, batch_size=batch_size)
         torch.testing.assert_close(scores, scores_again, atol=1e-5, rtol=0)
         assert torch.equal(ids, again)
 

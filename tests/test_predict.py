@@ -27,7 +27,7 @@ from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
 from cfner.interop.prediction_files import predict_file, write_predictions
 from cfner.interop.text_stream import read_texts, sentence_of_text
-from cfner.network.inference import label_ids, outputs
+from cfner.network.inference import Decoder, label_words, outputs
 from cfner.network.network import TaggerOutput
 from cfner.network.prediction import Entity, Prediction, entity_of, tag, tag_stream
 from cfner.store.model_files import LoadedModel
@@ -70,7 +70,7 @@ def test_the_score_is_the_mean_probability_of_the_type(model: LoadedModel, tiny_
 def test_labels_are_those_that_evaluation_sees(model: LoadedModel, tiny_corpus: Corpus) -> None:
     sentences = tiny_corpus.test
     text = encode(sentences, model.tokenizer, max_length=model.max_length, overlap=model.overlap)
-    ids, _ = label_ids(model.network, text)
+    ids, _ = label_words(model.network, text, Decoder(model.labels))
     bounds = text.sentence_bounds.tolist()
     for index, prediction in enumerate(tag(model, sentences)):
         assert prediction.spans == model.labels.decode(ids[bounds[index] : bounds[index + 1]].tolist())

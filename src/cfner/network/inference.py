@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from cfner.batches.encoding import EncodedText, IntArray
 from cfner.batches.loader import TokenBatch, inference_batches
@@ -48,28 +49,41 @@ def outputs(
         network.train(training)
 
 
-def label_ids(
-    network: WordScorer, text: EncodedText, *, batch_size: int = 64
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(label id [N], its probability [N]) for every word, by TokenRef."""
+class Decoder:
+    """From scores to labels to mentions: the one way, for evaluation, prediction, the server and ONNX."""
+
+    def __init__(self, labels: LabelSpace) -> None:
+        self.labels = labels
+        type_of = [labels.type_of(number) for number in range(len(labels))]
+        # [C, C]: 1 where two labels are of the same type
+        self._mates = torch.tensor([[float(one == other) for one in type_of] for other in type_of])
+
+    def best(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """(best label [W], probability of its type [W]) from logits [W, C]."""
+        probabilities = logits.float().softmax(1)
+        best = probabilities.argmax(1)
+        return best, (probabilities * self._mates[best]).sum(1).clamp(max=1.0)
+
+    def spans(self, ids: Tensor, text: EncodedText) -> list[tuple[Span, ...]]:
+        """Mentions per sentence, repaired to valid spans, from label ids [N] by TokenRef."""
+        flat, bounds = ids.tolist(), text.sentence_bounds.tolist()
+        return [self.labels.decode(flat[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
+def label_words(
+    network: WordScorer, text: EncodedText, decoder: Decoder, *, batch_size: int = 64
+) -> tuple[Tensor, Tensor]:
+    """(label id [N], probability of that label's type [N]) for every word, by TokenRef."""
     ids = torch.zeros(text.words, dtype=torch.long)
     scores = torch.zeros(text.words)
     for batch, out in outputs(network, text, batch_size=batch_size):
-        best = out.logits.softmax(1).max(1)
         refs = batch.refs.cpu()
-        ids[refs] = best.indices.cpu()
-        scores[refs] = best.values.float().cpu()
+        ids[refs], scores[refs] = decoder.best(out.logits.cpu())
     return ids, scores
-
-
-def decode(ids: torch.Tensor, text: EncodedText, labels: LabelSpace) -> list[tuple[Span, ...]]:
-    """Mentions per sentence, repaired to valid spans."""
-    flat, bounds = ids.tolist(), text.sentence_bounds.tolist()
-    return [labels.decode(flat[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
 def predict_spans(
     network: WordScorer, text: EncodedText, labels: LabelSpace, *, batch_size: int = 64
 ) -> list[tuple[Span, ...]]:
-    ids, _ = label_ids(network, text, batch_size=batch_size)
-    return decode(ids, text, labels)
+    decoder = Decoder(labels)
+    return decoder.spans(label_words(network, text, decoder, batch_size=batch_size)[0], text)

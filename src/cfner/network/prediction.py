@@ -7,12 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor
-
 from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence, Span
-from cfner.network.inference import WordScorer, decode, outputs
+from cfner.network.inference import Decoder, WordScorer, label_words
 from cfner.stream.labels import LabelSpace
 
 _SENTENCES_AT_A_TIME = 512
@@ -75,9 +72,10 @@ def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int =
     A word's label is that of its first subword.
     """
     text = model.encode(sentences)
-    ids, scores = _labels_and_scores(model.network, text, model.labels, batch_size)
+    decoder = Decoder(model.labels)
+    ids, scores = label_words(model.network, text, decoder, batch_size=batch_size)
     predictions = []
-    for index, (sentence, spans) in enumerate(zip(sentences, decode(ids, text, model.labels), strict=True)):
+    for index, (sentence, spans) in enumerate(zip(sentences, decoder.spans(ids, text), strict=True)):
         first = int(text.sentence_bounds[index])
         starts = _joined_starts(sentence) if spans and sentence.text is None else None
         entities = tuple(
@@ -102,32 +100,6 @@ def tag_stream(
             held, words = [], 0
     if held:
         yield from tag(model, held, batch_size=batch_size)
-
-
-def type_mates(labels: LabelSpace) -> Tensor:
-    """[C, C]: 1 where two labels are of the same type."""
-    type_of = [labels.type_of(number) for number in range(len(labels))]
-    return torch.tensor([[float(one == other) for one in type_of] for other in type_of])
-
-
-def best_labels(logits: Tensor, mates: Tensor) -> tuple[Tensor, Tensor]:
-    """(best label [W], probability of its type [W]) from logits [W, C] and ``type_mates``."""
-    probabilities = logits.float().softmax(1)
-    best = probabilities.argmax(1)
-    return best, (probabilities * mates[best]).sum(1).clamp(max=1.0)
-
-
-def _labels_and_scores(
-    network: WordScorer, text: EncodedText, labels: LabelSpace, batch_size: int
-) -> tuple[Tensor, Tensor]:
-    """(label id [N], probability of that label's type [N]) for every word, by TokenRef."""
-    ids = torch.zeros(text.words, dtype=torch.long)
-    scores = torch.zeros(text.words)
-    mates = type_mates(labels)
-    for batch, out in outputs(network, text, batch_size=batch_size):
-        refs = batch.refs.cpu()
-        ids[refs], scores[refs] = best_labels(out.logits.cpu(), mates)
-    return ids, scores
 
 
 def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int] | None = None) -> Entity:

@@ -21,8 +21,8 @@ from cfner.batches.encoding import EncodedText, IntArray
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ModelError
-from cfner.network.inference import decode, outputs
-from cfner.network.prediction import Entity, best_labels, entity_of, type_mates
+from cfner.network.inference import Decoder, outputs
+from cfner.network.prediction import Entity, entity_of
 from cfner.store.model_files import LoadedModel
 
 DIGITS: Final = 3
@@ -37,7 +37,7 @@ class Pipeline:
 
     def __init__(self, model: LoadedModel) -> None:
         self.model = model
-        self._mates = type_mates(model.labels)
+        self._decoder = Decoder(model.labels)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Pipeline:
         found = _Words(encoded)
         self._compute(found, np.arange(encoded.windows), _WINDOWS_AT_A_TIME)
         while True:  # each round makes at least one more window exact
-            spans = decode(found.ids, encoded, self.model.labels)
+            spans = self._decoder.spans(found.ids, encoded)
             doubtful = found.doubtful(spans)
             if not len(doubtful):
                 break
@@ -64,7 +64,7 @@ class Pipeline:
 
     def _compute(self, found: _Words, windows: IntArray, batch_size: int) -> None:
         for batch, out in outputs(self.model.network, found.text, batch_size=batch_size, windows=windows):
-            found.take(batch.windows.cpu().numpy(), batch.refs.cpu().numpy(), out.logits.cpu(), self._mates)
+            found.take(batch.windows.cpu().numpy(), batch.refs.cpu().numpy(), out.logits.cpu(), self._decoder)
 
 
 class _Words:
@@ -78,14 +78,14 @@ class _Words:
         self.window_of = text.window_of_refs()
         self.alone = np.zeros(text.windows, dtype=bool)
 
-    def take(self, windows: IntArray, refs: IntArray, logits: Tensor, mates: Tensor) -> None:
+    def take(self, windows: IntArray, refs: IntArray, logits: Tensor, decoder: Decoder) -> None:
         """Keep what a batch says: logits [W, C] of the words ``refs`` [W]."""
         if not torch.isfinite(logits).all():
             raise ModelError(
                 "The model gives scores that are not numbers.",
                 remedy="Its weights are damaged: load another.",
             )
-        ids, scores = best_labels(logits, mates)
+        ids, scores = decoder.best(logits)
         self.ids[refs] = ids
         self.scores[refs] = scores.double().numpy()
         top = logits.float().softmax(1).topk(min(2, logits.shape[1]), dim=1).values  # [W, 1 or 2]
