@@ -15,7 +15,7 @@ from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.network.head import HeadKind, make_head
-from cfner.network.inference import outputs
+from cfner.network.inference import Decoder, label_words, outputs
 from cfner.network.network import Network
 from cfner.network.probes import Features, LayerSums
 from cfner.store.pretrained import load_encoder
