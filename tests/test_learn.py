@@ -85,6 +85,23 @@ def test_a_new_folder_holds_the_old_steps_and_the_new_one(
     assert not (tmp_path / "m2.unfinished").exists()
 
 
+@pytest.mark.parametrize(("limit", "folder"), [(100, "m2"), (0, "m2.refused")])
+def test_the_new_folder_is_named_as_it_was_given(
+    limit: float,
+    folder: str,
+    one_step: Path,
+    files: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    forgets = {"epochs": 3, "method": "finetune"}
+    learned = learn(
+        one_step, files["new"], out="m2", guard_data=files["old"], max_forgetting=limit, settings=forgets
+    )
+    assert learned.folder == Path(folder) and learned.folder.is_dir()
+
+
 @pytest.mark.usefixtures("methods_as_before")
 def test_a_method_of_your_own_comes_in_a_file(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,7 +121,7 @@ def learn(
         record, judged = run_step(place.folder, tagger, step, judge, progress)
         stored = place.publish(judged.accepted)
     return Learned(
-        folder=Path(model) if in_place and judged.accepted else stored.folder.parent.parent,
+        folder=_as_given(model if out is None else out, stored.folder.parent.parent, judged.accepted),
         accepted=judged.accepted,
         plan=plan,
         step=int(stored.name),
@@ -133,6 +134,13 @@ def learn(
         agreement=judged.agreement,
         device=str(tagger.device),
     )
+
+
+def _as_given(target: str | Path, made: Path, accepted: bool) -> Path:
+    """Where the new model is, as a path like the one that was given: relative if that was."""
+    if accepted:
+        return Path(target)
+    return made if Path(target).is_absolute() else Path(os.path.relpath(made))
 
 
 def _refuse_limit(max_forgetting: float) -> None:
