@@ -143,3 +143,20 @@ class Nameless(Distil):
 def test_a_term_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="no name"):
         Objective((Nameless(),))
+
+
+def test_the_template_describes_a_term_as_it_is() -> None:
+    """What it says of a term's parts is what a term has, and its names are public."""
+    from cfner.benchmark.method_template import method_file
+
+    text = method_file("mine", Path("mine.py"))
+    assert "``__call__``" in text and callable(Distil.__call__)
+    for part in ("name", "role"):
+        assert f"``{part}``" in text and hasattr(Distil, part)
+    for hook in ("begin", "teachers", "targets", "finish"):
+        assert hook in text and callable(getattr(Method, hook))
+    tree = ast.parse(text)
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in imported if node.module == "cfner.methods" for alias in node.names}
+    assert names <= set(cfner.methods.__all__)
+    assert not [node.module for node in imported if node.module and node.module.startswith("cfner.objective")]
