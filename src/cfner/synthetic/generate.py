@@ -10,15 +10,16 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.split_files import SPLITS, Split
 from cfner.errors import ConfigError
 from cfner.synthetic.lists import ABBREVIATIONS, sections
 from cfner.synthetic.slots import SlotFiller
-from cfner.synthetic.values import Split, ValueBook, value_books
+from cfner.synthetic.values import Pools, pools_by_split
 
 TYPES: tuple[str, ...] = (
     *("AGE", "CITY", "COUNTRY", "DATE", "DOCTOR", "HOSPITAL", "IDNUM", "MEDICALRECORD"),
@@ -37,8 +38,7 @@ _SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(NamedTuple):
     """A text with slots. ``home`` is the split it was written for: training and test share none."""
 
     id: str
@@ -47,8 +47,7 @@ class Template:
     text: str
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A stretch of text that is one mention (``type``) or no part of any."""
 
     text: str
@@ -62,17 +61,14 @@ def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0)
     validation sentences are of training templates, half of templates of their own. The ``source`` of a
     sentence is ``template:`` and its template ids, joined by ``+``.
     """
-    for name, count in (("train", train), ("dev", dev), ("test", test)):
+    sizes = dict(zip(SPLITS, (train, dev, test), strict=True))
+    for name, count in sizes.items():
         if count < 0:
             raise ConfigError(f"{name}={count} sentences were asked for.", remedy="Ask for none or more.")
-    books = value_books(seed)
+    pools = pools_by_split(seed)
     seen: set[tuple[str, ...]] = set()
-    return Corpus(
-        "clinical notes (generated)",
-        train=tuple(_sentences("train", train, books["train"], seed, seen)),
-        dev=tuple(_sentences("dev", dev, books["dev"], seed, seen)),
-        test=tuple(_sentences("test", test, books["test"], seed, seen)),
-    )
+    made = {split: tuple(_sentences(split, sizes[split], pools[split], seed, seen)) for split in SPLITS}
+    return Corpus("clinical notes (generated)", made["train"], made["dev"], made["test"])
 
 
 @cache
@@ -87,21 +83,20 @@ def templates() -> tuple[Template, ...]:
 
 
 def _sentences(
-    split: Split, count: int, book: ValueBook, seed: int, seen: set[tuple[str, ...]]
+    split: Split, count: int, pools: Pools, seed: int, seen: set[tuple[str, ...]]
 ) -> Iterator[Sentence]:
     """Write ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap."""
     rng = random.Random(f"sentences:{split}:{seed}")
-    for _ in range(count):
-        while True:
-            home: Split = "train" if split == "dev" and rng.random() < 0.5 else split
-            sentence = _write(home, book, rng)
-            if sentence.words not in seen:
-                break
-        seen.add(sentence.words)
-        yield sentence
+    until = len(seen) + count
+    while len(seen) < until:
+        home: Split = "train" if split == "dev" and rng.random() < 0.5 else split
+        sentence = _write(home, pools, rng)
+        if sentence.words not in seen:
+            seen.add(sentence.words)
+            yield sentence
 
 
-def _write(home: Split, book: ValueBook, rng: random.Random) -> Sentence:
+def _write(home: Split, pools: Pools, rng: random.Random) -> Sentence:
     clauses = [template for template in templates() if template.family == "clause" and template.home == home]
     if rng.random() < _ENTITY_FREE_SHARE:
         chosen = rng.sample(clauses, rng.choice([1, 2, 2, 3]))
@@ -110,9 +105,10 @@ def _write(home: Split, book: ValueBook, rng: random.Random) -> Sentence:
         chosen = [rng.choice([t for t in templates() if t.family == family and t.home == home])]
         if rng.random() < _TAIL_SHARE:
             chosen.append(rng.choice(clauses))
-    pieces = [piece for piece in _join(chosen, SlotFiller(book, rng), rng) if piece.text]
+    pieces = [piece for piece in _join(chosen, SlotFiller(pools, rng), rng) if piece.text]
     if rng.random() < 0.8:
-        pieces[0] = _Piece(pieces[0].text[0].upper() + pieces[0].text[1:], pieces[0].type)
+        first = pieces[0]
+        pieces[0] = first._replace(text=first.text[0].upper() + first.text[1:])
     source = "template:" + "+".join(template.id for template in chosen)
     return _tokenised(_with_noise(pieces, rng), source)
 
@@ -142,7 +138,7 @@ def _with_noise(pieces: list[_Piece], rng: random.Random) -> list[_Piece]:
     """What hurried writers do: abbreviations, slips of the key, lower-cased names, a full stop forgotten."""
     noisy = []
     for piece in pieces:
-        text = _slip(_shorten(piece, rng), rng)
+        text = _slip(piece.text if piece.type else _shorten(piece.text, rng), rng)
         lower = piece.type is not None and rng.random() < _NOISE["lower_name"]
         noisy.append(_Piece(text.lower() if lower else text, piece.type))
     if rng.random() < _NOISE["no_full_stop"] and noisy[-1].type is None:
@@ -153,10 +149,7 @@ def _with_noise(pieces: list[_Piece], rng: random.Random) -> list[_Piece]:
     return noisy
 
 
-def _shorten(piece: _Piece, rng: random.Random) -> str:
-    if piece.type is not None:
-        return piece.text
-    text = piece.text
+def _shorten(text: str, rng: random.Random) -> str:
     for long, short in ABBREVIATIONS.items():
         if f" {long} " in text and rng.random() < _NOISE["abbreviate"]:
             text = text.replace(f" {long} ", f" {short} ")

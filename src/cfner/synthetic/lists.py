@@ -1,4 +1,4 @@
-"""Reads the templates and word lists of ``data/``: text files with headings and comments."""
+"""Reads the templates, word lists and shapes of ``data/``: text files with headings and comments."""
 
 from __future__ import annotations
 
@@ -28,3 +28,7 @@ WORDS = _entries("words.txt")
 DISTRACTORS = _entries("distractors.txt")
 STATE_CODES = _pairs("state")
 ABBREVIATIONS = _pairs("abbreviation")
+SHAPES = {
+    kind: {shape: int(count) for count, _, shape in (entry.partition(" ") for entry in entries)}
+    for kind, entries in _entries("shapes.txt").items()
+}

@@ -5,86 +5,66 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from cfner.synthetic.lists import DISTRACTORS, STATE_CODES, WORDS
-from cfner.synthetic.values import ValueBook
-
-_NUMBER_SHAPES: dict[str, list[tuple[str, int]]] = {
-    "PHONE": [("#######", 4), ("###-####", 6), ("###-###-####", 5), ("(###) ###-####", 3), ("#####", 2)],
-    "IDNUM": [
-        *(("#######", 4), ("###-####", 2), ("###-###-####", 2), ("#####", 2), ("######", 2)),
-        *(("###-##-####", 2), ("@@#####", 3), ("#####-####", 1), ("@@###", 1)),
-    ],
-    "MEDICALRECORD": [
-        *(("#######", 5), ("###-####", 2), ("######", 2), ("###-##-##", 3), ("#####", 2)),
-        *(("###-##-####", 1), ("@@#####", 1)),
-    ],
-    "ZIP": [("#####", 5), ("#####-####", 1)],
-    "USERNAME": [("@@###", 4), ("@@@##", 3)],
-    "code": [("@@###", 4), ("@@@##", 2)],
-    "longnum": [("#####", 3), ("######", 1)],
-    "lot": [("#######", 3), ("#####", 1), ("@@#####", 1)],
-    "cpt": [("#####", 1)],
-}
+from cfner.synthetic.lists import DISTRACTORS, SHAPES, STATE_CODES, WORDS
+from cfner.synthetic.values import Pools
 
 
-def _quantity(rng: random.Random, _: ValueBook) -> str:
-    return str(rng.randint(2, 99))
+class SlotFiller:
+    """Fills the slots of one sentence; remembers its surnames, for two people in it may be namesakes."""
+
+    def __init__(self, pools: Pools, rng: random.Random) -> None:
+        self._pools = pools
+        self.rng = rng
+        self._surnames: list[str] = []
+
+    def fill(self, kind: str, style: str) -> str:
+        if kind in DISTRACTORS:
+            return self.rng.choice(DISTRACTORS[kind])
+        return self.shaped(kind) if kind in SHAPES else _MAKERS[kind](self, style)
+
+    def pick(self, pool: str) -> str:
+        return self.rng.choice(self._pools[pool])
+
+    def number(self, low: int, high: int) -> str:
+        return str(self.rng.randint(low, high))
+
+    def shaped(self, kind: str) -> str:
+        text = self.pick(self.rng.choices(list(SHAPES[kind]), list(SHAPES[kind].values()))[0])
+        return text.upper() if kind == "code" or (kind != "USERNAME" and self.rng.random() < 0.8) else text
+
+    def surname(self) -> str:
+        if self._surnames and self.rng.random() < 0.15:
+            return self.rng.choice(self._surnames)
+        self._surnames.append(self.pick("last"))
+        return self._surnames[-1]
 
 
-def _ratio(rng: random.Random, _: ValueBook) -> str:
+def _ratio(slot: SlotFiller, _: str) -> str:
     # The shape of a date without a year: strength 4/5, pain 7/10, 3/12 nodes.
-    top = rng.randint(1, 12)
-    return f"{top}/{rng.choice([whole for whole in (5, 6, 10, 12, 12, 20, 28) if whole >= top])}"
+    top = slot.rng.randint(1, 12)
+    return f"{top}/{slot.rng.choice([whole for whole in (5, 6, 10, 12, 12, 20, 28) if whole >= top])}"
 
 
-def _dose(rng: random.Random, _: ValueBook) -> str:
-    unit = rng.choice(["mg", "mg", "mcg", "units", "ml"])
-    return f"{rng.choice([5, 10, 20, 25, 40, 50, 64, 75, 80, 81, 100, 325])} {unit}"
+def _dose(slot: SlotFiller, _: str) -> str:
+    unit = slot.rng.choice(["mg", "mg", "mcg", "units", "ml"])
+    return f"{slot.rng.choice([5, 10, 20, 25, 40, 50, 64, 75, 80, 81, 100, 325])} {unit}"
 
 
-def _lab(rng: random.Random, _: ValueBook) -> str:
-    name = rng.choice(DISTRACTORS["analyte"])
-    value = f"{rng.randint(1, 9)}.{rng.randint(0, 9)}" if rng.random() < 0.4 else str(rng.randint(18, 160))
-    return f"{name} {rng.choice(['', '', 'of ', 'was '])}{value}"
+def _lab(slot: SlotFiller, _: str) -> str:
+    name = slot.rng.choice(DISTRACTORS["analyte"])
+    small = slot.rng.random() < 0.4
+    value = f"{slot.number(1, 9)}.{slot.number(0, 9)}" if small else slot.number(18, 160)
+    return f"{name} {slot.rng.choice(['', '', 'of ', 'was '])}{value}"
 
 
-def _duration(rng: random.Random, _: ValueBook) -> str:
-    return f"{rng.randint(2, 60)} {rng.choice(['days', 'weeks', 'months', 'years', 'hours'])}"
-
-
-def _pressure(rng: random.Random, _: ValueBook) -> str:
-    return f"{rng.randint(90, 190)}/{rng.randint(50, 99)}"
-
-
-_COMPUTED: dict[str, Callable[[random.Random, ValueBook], str]] = {
-    "qty": _quantity,
-    "small": lambda rng, _: str(rng.randint(2, 12)),
-    "temp": lambda rng, _: str(rng.choice([38, 39, 100, 101, 102])),
-    "vital": lambda rng, _: str(rng.randint(60, 99)),
-    "volume": lambda rng, _: str(rng.randint(1900, 2100)),  # as a year might be
-    "ratio": _ratio,
-    "dose": _dose,
-    "lab": _lab,
-    "duration": _duration,
-    "bp": _pressure,
-    "occupation": lambda rng, book: book.pick("profession", rng),
-}
-
-
-def _number(kind: str, rng: random.Random, book: ValueBook) -> str:
-    shapes = _NUMBER_SHAPES[kind]
-    shape = rng.choices([shape for shape, _ in shapes], [weight for _, weight in shapes])[0]
-    text = book.pick(shape, rng)
-    return text.upper() if kind == "code" or (kind != "USERNAME" and rng.random() < 0.8) else text
-
-
-def _age(style: str, rng: random.Random) -> str:
+def _age(slot: SlotFiller, style: str) -> str:
     if style == "decade":
-        return f"{rng.randint(3, 9)}0s"
-    return str(rng.randint(9, 39) if style == "young" else rng.randint(18, 97))
+        return f"{slot.number(3, 9)}0s"
+    return slot.number(9, 39) if style == "young" else slot.number(18, 97)
 
 
-def _date(style: str, rng: random.Random) -> str:
+def _date(slot: SlotFiller, style: str) -> str:
+    rng = slot.rng
     day, month, year = rng.randint(1, 28), rng.randint(1, 12), rng.randint(1960, 2029)
     if style == "year":
         return str(year)
@@ -108,94 +88,70 @@ def _date(style: str, rng: random.Random) -> str:
     return rng.choices([form for _, form in forms], [weight for weight, _ in forms])[0]
 
 
-def _person(style: str, rng: random.Random, book: ValueBook, surname: str) -> str:
-    first = book.pick("first", rng)
-    forms = {
-        "last": surname,
-        "first": first,
-        "initials": f"{first[0]}{surname[0]}",
-        "reversed": f"{surname}, {first}",
-    }
+def _person(slot: SlotFiller, style: str) -> str:
+    surname, first = slot.surname(), slot.pick("first")
     if style:
+        forms = {
+            "last": surname,
+            "first": first,
+            "initials": f"{first[0]}{surname[0]}",
+            "reversed": f"{surname}, {first}",
+        }
         return forms[style]
-    middle = rng.choice("ABCDEFGHJKLMPRSTW")
+    middle = slot.rng.choice("ABCDEFGHJKLMPRSTW")
     full = [f"{first} {surname}", f"{first} {middle}. {surname}", f"{first[0]}. {surname}"]
-    return rng.choices(full, [6, 2, 1])[0]
+    return slot.rng.choices(full, [6, 2, 1])[0]
 
 
-def _institution(style: str, forms: list[str], rng: random.Random, book: ValueBook) -> str:
+def _institution(slot: SlotFiller, style: str, kind: str = "organization") -> str:
     # "Transferred from Baker": only where the sentence leaves no doubt that this is no person.
-    text = "{last}" if style == "bare" and rng.random() < 0.25 else rng.choice(forms)
+    text = "{last}" if style == "bare" and slot.rng.random() < 0.25 else slot.rng.choice(WORDS[kind])
     for pool in ("city", "last", "first", "state", "country"):
         while "{" + pool + "}" in text:
-            text = text.replace("{" + pool + "}", book.pick(pool, rng), 1)
+            text = text.replace("{" + pool + "}", slot.pick(pool), 1)
     return text
 
 
-def _hospital(style: str, rng: random.Random, book: ValueBook) -> str:
-    name = _institution(style, WORDS["hospital"], rng, book)
-    if style != "short" or rng.random() < 0.4:
+def _hospital(slot: SlotFiller, style: str) -> str:
+    name = _institution(slot, style, "hospital")
+    if style != "short" or slot.rng.random() < 0.4:
         return name
     letters = [word[0] for word in name.replace("St.", "S").split() if word[0].isupper()]
-    return "".join(letters) if len(letters) > 2 else f"{name[0]}{rng.choice('GMCR')}H"
+    return "".join(letters) if len(letters) > 2 else f"{name[0]}{slot.rng.choice('GMCR')}H"
 
 
-def _street(rng: random.Random, book: ValueBook) -> str:
-    name = book.pick(rng.choice(["last", "last", "city", "street"]), rng)
-    house = "" if rng.random() < 0.25 else f"{rng.randint(1, 999)} "
-    kind = "" if house and rng.random() < 0.1 else f" {rng.choice(WORDS['street_kind'])}"
+def _street(slot: SlotFiller, _: str) -> str:
+    name = slot.pick(slot.rng.choice(["last", "last", "city", "street"]))
+    house = "" if slot.rng.random() < 0.25 else f"{slot.number(1, 999)} "
+    kind = "" if house and slot.rng.random() < 0.1 else f" {slot.rng.choice(WORDS['street_kind'])}"
     return f"{house}{name}{kind}"
 
 
-def _city(rng: random.Random, book: ValueBook) -> str:
-    if rng.random() < 0.65:
-        return book.pick("city", rng)
+def _city(slot: SlotFiller, _: str) -> str:
+    if slot.rng.random() < 0.65:
+        return slot.pick("city")
     # No ending that would make a city of another split's list ("Green" + "ville").
-    suffix = rng.choice([*("haven", "stead", "borough"), " Falls", " Beach", " Hills", " Junction"])
-    return f"{rng.choice(['', '', '', 'East ', 'New '])}{book.pick('last', rng)}{suffix}"
+    suffix = slot.rng.choice([*("haven", "stead", "borough"), " Falls", " Beach", " Hills", " Junction"])
+    return f"{slot.rng.choice(['', '', '', 'East ', 'New '])}{slot.pick('last')}{suffix}"
 
 
-class SlotFiller:
-    """Fills the slots of one sentence; remembers its surnames, for two people in it may be namesakes."""
+def _state(slot: SlotFiller, style: str) -> str:
+    name = slot.pick("state")
+    return STATE_CODES[name] if style == "abbrev" else name
 
-    def __init__(self, book: ValueBook, rng: random.Random) -> None:
-        self._book = book
-        self._rng = rng
-        self._surnames: list[str] = []
 
-    def fill(self, kind: str, style: str) -> str:
-        rng, book = self._rng, self._book
-        if kind in DISTRACTORS:
-            return rng.choice(DISTRACTORS[kind])
-        if kind in _COMPUTED:
-            return _COMPUTED[kind](rng, book)
-        if kind in _NUMBER_SHAPES:
-            return _number(kind, rng, book)
-        if kind in ("PATIENT", "DOCTOR"):
-            return _person(style, rng, book, self._surname())
-        return self._place_or_time(kind, style)
-
-    def _place_or_time(self, kind: str, style: str) -> str:
-        rng, book = self._rng, self._book
-        makers: dict[str, Callable[[], str]] = {
-            "AGE": lambda: _age(style, rng),
-            "DATE": lambda: _date(style, rng),
-            "HOSPITAL": lambda: _hospital(style, rng, book),
-            "ORGANIZATION": lambda: _institution(style, WORDS["organization"], rng, book),
-            "STREET": lambda: _street(rng, book),
-            "CITY": lambda: _city(rng, book),
-            "COUNTRY": lambda: book.pick("country", rng),
-            "PROFESSION": lambda: book.pick("profession", rng),
-            "STATE": lambda: self._state(style),
-        }
-        return makers[kind]()
-
-    def _state(self, style: str) -> str:
-        name = self._book.pick("state", self._rng)
-        return STATE_CODES[name] if style == "abbrev" else name
-
-    def _surname(self) -> str:
-        if self._surnames and self._rng.random() < 0.15:
-            return self._rng.choice(self._surnames)
-        self._surnames.append(self._book.pick("last", self._rng))
-        return self._surnames[-1]
+_MAKERS: dict[str, Callable[[SlotFiller, str], str]] = {
+    "qty": lambda slot, _: slot.number(2, 99),
+    "small": lambda slot, _: slot.number(2, 12),
+    "temp": lambda slot, _: str(slot.rng.choice([38, 39, 100, 101, 102])),
+    "vital": lambda slot, _: slot.number(60, 99),
+    "volume": lambda slot, _: slot.number(1900, 2100),  # as a year might be
+    "duration": lambda slot, _: f"{slot.number(2, 60)} {slot.rng.choice(WORDS['duration'])}",
+    "bp": lambda slot, _: f"{slot.number(90, 190)}/{slot.number(50, 99)}",
+    "occupation": lambda slot, _: slot.pick("profession"),
+    "PROFESSION": lambda slot, _: slot.pick("profession"),
+    "COUNTRY": lambda slot, _: slot.pick("country"),
+    **{"ratio": _ratio, "dose": _dose, "lab": _lab, "AGE": _age, "DATE": _date},
+    **{"PATIENT": _person, "DOCTOR": _person, "HOSPITAL": _hospital, "ORGANIZATION": _institution},
+    **{"STREET": _street, "CITY": _city, "STATE": _state},
+}

@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from cfner.corpus.split_files import SPLITS, Split
 from cfner.errors import MissingExtraError
-from cfner.synthetic.lists import STATE_CODES, WORDS
+from cfner.synthetic.lists import SHAPES, STATE_CODES, WORDS
 
-Split = Literal["train", "dev", "test"]
 Pools = Mapping[str, tuple[str, ...]]
-
 
 # Out of every ten values six are for training, one for validation, three for the test.
 _SPLIT_CYCLE: tuple[Split, ...] = (
@@ -26,31 +24,15 @@ _SPLIT_CYCLE: tuple[Split, ...] = (
     *("train", "dev", "train", "test", "train"),
 )
 
-_DIGIT_SHAPES: dict[str, int] = {
-    "#######": 390,
-    "###-####": 330,
-    "######": 210,
-    "#####": 330,
-    "###-##-##": 180,
-    "###-###-####": 270,
-    "(###) ###-####": 150,
-    "###-##-####": 180,
-    "#####-####": 120,
-    "@@#####": 150,
-    "@@###": 360,
-    "@@@##": 180,
-}
 
-
-def _new_faker(seed: int) -> Callable[[str], str]:
-    """A function that gives one fresh value of a faker provider; the same sequence for the same seed."""
+def _new_faker(seed: int) -> Any:
     try:
         from faker import Faker
     except ImportError as error:
         raise MissingExtraError("faker", "demo", "The generated demo corpus") from error
     faker = Faker("en_US", use_weighting=False)
     faker.seed_instance(seed)
-    return lambda provider: str(getattr(faker, provider)())
+    return faker
 
 
 def _draw_distinct(draw: Callable[[], str], count: int) -> list[str]:
@@ -64,20 +46,20 @@ def _draw_distinct(draw: Callable[[], str], count: int) -> list[str]:
 
 
 def _fill_shape(shape: str, rng: random.Random) -> str:
-    fill = {"#": lambda: rng.choice("0123456789"), "@": lambda: rng.choice("abcdefghjklmnprstvw")}
-    text = "".join(fill[mark]() if mark in fill else mark for mark in shape)
+    letters = {"#": "0123456789", "@": "abcdefghjklmnprstvw"}
+    text = "".join(rng.choice(letters[mark]) if mark in letters else mark for mark in shape)
     return f"{rng.randint(1, 9)}{text[1:]}" if shape[0] == "#" else text
 
 
 def _all_values(seed: int) -> dict[str, list[str]]:
     fake = _new_faker(seed)
     rng = random.Random(f"digits:{seed}")
-    firsts = _draw_distinct(lambda: fake("first_name"), 400) + WORDS["first_name"]
-    lasts = _draw_distinct(lambda: fake("last_name"), 600) + WORDS["surname"]
-    countries = _draw_distinct(lambda: fake("country"), 150)
+    firsts = _draw_distinct(fake.first_name, 400) + WORDS["first_name"]
+    lasts = _draw_distinct(fake.last_name, 600) + WORDS["surname"]
+    countries = _draw_distinct(fake.country, 150)
     # "Moved here from Georgia" could not be told apart, so no place is both a country and a state or city.
     countries = [name for name in countries if name not in STATE_CODES and name not in WORDS["city"]]
-    jobs = _draw_distinct(lambda: fake("job").lower(), 300)
+    jobs = _draw_distinct(lambda: fake.job().lower(), 300)
     values = {
         "state": list(STATE_CODES),
         "country": [name for name in countries if name.replace(" ", "").isalpha() and len(name) < 20],
@@ -87,46 +69,27 @@ def _all_values(seed: int) -> dict[str, list[str]]:
         "first": [name for name in firsts if name.isalpha()],
         "last": [name for name in lasts if name.isalpha()],
     }
-    for shape, count in _DIGIT_SHAPES.items():
+    for shape, count in SHAPES["pool"].items():
         values[shape] = _draw_distinct(lambda shape=shape: _fill_shape(shape, rng), count)  # type: ignore[misc]
     return values
 
 
-def _deal(values: Iterable[str], seed: int, dealt: dict[str, Split]) -> None:
-    """Give every value that has no split yet one, in an order that depends on nothing but value and seed."""
-    fresh = sorted({value.lower() for value in values} - dealt.keys(), key=lambda value: _digest(value, seed))
-    for index, value in enumerate(fresh):
-        dealt[value] = _SPLIT_CYCLE[index % len(_SPLIT_CYCLE)]
+def pools_by_split(seed: int) -> dict[Split, Pools]:
+    """Pools without a common value, not even as another type ("Jordan" is in those of one split only)."""
+    values = _all_values(seed)
+    dealt: dict[str, Split] = {}
+    for pool in values.values():
+        # in an order that depends on nothing but value and seed
+        fresh = sorted({value.lower() for value in pool} - dealt.keys(), key=lambda value: _digest(value, seed))
+        dealt |= {value: _SPLIT_CYCLE[index % len(_SPLIT_CYCLE)] for index, value in enumerate(fresh)}
+    return {
+        split: {
+            name: tuple(value for value in dict.fromkeys(pool) if dealt[value.lower()] == split)
+            for name, pool in values.items()
+        }
+        for split in SPLITS
+    }
 
 
 def _digest(value: str, seed: int) -> str:
     return hashlib.sha256(f"{seed}:{value}".encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class ValueBook:
-    """The pools of one split."""
-
-    split: Split
-    pools: Pools
-
-    def pick(self, pool: str, rng: random.Random) -> str:
-        return rng.choice(self.pools[pool])
-
-
-def value_books(seed: int) -> dict[Split, ValueBook]:
-    """Three books without a common value, not even as another type ("Jordan" is in one book only)."""
-    values = _all_values(seed)
-    dealt: dict[str, Split] = {}
-    for pool in values.values():
-        _deal(pool, seed, dealt)
-    return {
-        split: ValueBook(
-            split,
-            {
-                name: tuple(value for value in dict.fromkeys(pool) if dealt[value.lower()] == split)
-                for name, pool in values.items()
-            },
-        )
-        for split in ("train", "dev", "test")
-    }
