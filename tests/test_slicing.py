@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, StreamError
-from cfner.stream.slicing import greedy_slices, quotas, random_slices, slices_by
+from cfner.stream.slicing import greedy_slices, quotas, slices_by
 
 GROUPS = st.sampled_from(
     [
@@ -103,7 +103,7 @@ def test_splits_stay_the_same_for_ever():
     """Known answers: a change here would silently change everybody's splits."""
     groups = (("A",), ("B", "C"))
     assert greedy_slices(many(12), groups, 7).parts == ((0, 3, 4, 7), (1, 2, 5, 6, 8, 9, 10, 11))
-    assert random_slices(many(12), groups, 7).parts == ((3, 6, 8, 10), (0, 1, 2, 4, 5, 7, 9, 11))
+    assert slices_by("random", many(12), groups, 7).parts == ((3, 6, 8, 10), (0, 1, 2, 4, 5, 7, 9, 11))
 
 
 def test_greedy_puts_mentions_where_they_are_learned():
@@ -112,14 +112,14 @@ def test_greedy_puts_mentions_where_they_are_learned():
     assert result.parts == (tuple(range(0, 100, 2)), tuple(range(1, 100, 2)))
 
 
-@pytest.mark.parametrize("slicing", [greedy_slices, random_slices])
-def test_bad_groups_and_seeds_are_refused(slicing):
+@pytest.mark.parametrize("sampling", ["greedy", "random"])
+def test_bad_groups_and_seeds_are_refused(sampling):
     with pytest.raises(StreamError, match="'A' is to be learned twice"):
-        slicing(many(4), (("A",), ("A", "B")), 0)
+        slices_by(sampling, many(4), (("A",), ("A", "B")), 0)
     with pytest.raises(StreamError, match="no type to learn"):
-        slicing(many(4), (), 0)
+        slices_by(sampling, many(4), (), 0)
     with pytest.raises(ConfigError, match="seed"):
-        slicing(many(4), (("A",),), -1)
+        slices_by(sampling, many(4), (("A",),), -1)
 
 
 def test_an_unknown_sampling_names_the_nearest():

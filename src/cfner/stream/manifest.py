@@ -6,16 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cfner.corpus.sentence import Sentence, mention_counts
 
 if TYPE_CHECKING:
     from cfner.stream.stream import Step, TaskStream
-
-EXAMPLES: Final = 3
 
 
 def sentences_hash(sentences: Iterable[Sentence]) -> str:
@@ -40,47 +37,6 @@ def _canonical(value: object) -> bytes:
     )
 
 
-@dataclass(frozen=True)
-class Overlap:
-    """Two parts of a stream share sentences (the same words, whatever their labels).
-
-    ``sentences`` counts different sentences, however often each of them occurs.
-    """
-
-    first: str
-    second: str
-    sentences: int
-    examples: tuple[str, ...]
-
-    def __str__(self) -> str:
-        example = self.examples[0]
-        return f"{self.sentences} sentence(s) are both in {self.first} and in {self.second}, e.g. '{example}'"
-
-
-def find_overlaps(parts: Mapping[str, Sequence[Sentence]]) -> tuple[Overlap, ...]:
-    """All pairs of parts that share a sentence, in the order of ``parts``."""
-    holders: dict[str, dict[str, None]] = {}
-    for name, sentences in parts.items():
-        for sentence in sentences:
-            holders.setdefault(sentence.key, {})[name] = None
-    shared = {key: tuple(names) for key, names in holders.items() if len(names) > 1}
-    texts: dict[str, str] = {}
-    for sentences in parts.values():
-        texts |= {s.key: " ".join(s.words) for s in sentences if s.key in shared}
-    counts: Counter[tuple[str, str]] = Counter()
-    examples: dict[tuple[str, str], list[str]] = {}
-    for key, names in shared.items():
-        for pair in combinations(names, 2):
-            counts[pair] += 1
-            if counts[pair] <= EXAMPLES:
-                examples.setdefault(pair, []).append(texts[key])
-    return tuple(
-        Overlap(first, second, counts[first, second], tuple(examples[first, second]))
-        for first, second in combinations(parts, 2)
-        if (first, second) in counts
-    )
-
-
 def manifest_of(stream: TaskStream) -> dict[str, Any]:
     """What ``TaskStream.manifest`` gives."""
     identity = _identity(stream)
@@ -90,10 +46,7 @@ def manifest_of(stream: TaskStream) -> dict[str, Any]:
         "leftover": stream.leftover,
         "left_out_types": list(stream.left_out_types),
         "missing_in_last_step": stream.missing_in_last_step,
-        # Without the examples: a manifest is handed on with a model, the text may be private.
-        "overlaps": [
-            {"first": o.first, "second": o.second, "sentences": o.sentences} for o in stream.overlaps()
-        ],
+        "overlaps": _overlaps(stream),
         "warnings": _warnings(stream),
         "hash": settings_hash(identity),
     }
@@ -143,6 +96,24 @@ def _warnings(stream: TaskStream) -> list[str]:
         labelled = mention_counts(step.train)
         warnings += [f"{step.name} has no mention of its type '{t}'" for t in step.types if not labelled[t]]
     return warnings
+
+
+def _overlaps(stream: TaskStream) -> list[dict[str, Any]]:
+    """Which slices, dev and test data share sentences (the same words, whatever their labels), and how many.
+
+    Only numbers: a manifest is handed on with a model, the text may be private. No index is in two slices;
+    but a sentence that the corpus holds twice may be.
+    """
+    parts = {step.name: part for step, part in zip(stream, stream.slices, strict=True)}
+    keys = {
+        name: {sentence.key for sentence in part}
+        for name, part in (*parts.items(), ("dev", stream.dev), ("test", stream.test))
+    }
+    return [
+        {"first": first, "second": second, "sentences": len(shared)}
+        for first, second in combinations(keys, 2)
+        if (shared := keys[first] & keys[second])
+    ]
 
 
 def _overlap_warnings(stream: TaskStream) -> list[str]:

@@ -6,8 +6,9 @@ The few sentences that rounding leaves without a slice (fewer than there are sli
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,44 +63,33 @@ def greedy_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int =
     return Slices(tuple(map(tuple, parts)), tuple(leftover))
 
 
-def random_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
-    """Slices of the same sizes, filled without regard to what the sentences mention."""
+def even_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
+    """Slices of the same sizes, filled one after the other without regard to what the sentences mention."""
     _slice_of_type(groups)
-    draw = _generator(seed).random
-    keys = [draw() for _ in sentences]
-    shuffled = sorted(range(len(sentences)), key=keys.__getitem__)
-    parts, start = [], 0
-    for size in quotas(len(sentences), groups):
-        parts.append(tuple(sorted(shuffled[start : start + size])))
-        start += size
-    return Slices(tuple(parts), tuple(sorted(shuffled[start:])))
+    ends = [0, *itertools.accumulate(quotas(len(sentences), groups))]
+    parts = tuple(tuple(range(start, end)) for start, end in itertools.pairwise(ends))
+    return Slices(parts, tuple(range(ends[-1], len(sentences))))
 
 
-def greedy_slices_any_order(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
-    """Algorithm 1 over the sentences in a seeded random order: what streams use.
+SAMPLINGS: Final = {"greedy": greedy_slices, "random": even_slices}
+
+
+def slices_by(sampling: str, sentences: Sequence[Sentence], groups: TypeGroups, seed: int) -> Slices:
+    """The slices of the sampling of that name, over the sentences in a seeded random order.
 
     The paper's training set is a set. Visiting a file in its own order would go wrong where it is sorted by
     topic: slices fill up with the topics that come first, and later types find theirs full.
     """
+    if sampling not in SAMPLINGS:
+        raise ConfigError(f"There is no sampling '{sampling}'.", remedy=nearest(sampling, SAMPLINGS))
     draw = _generator(seed).random
     keys = [draw() for _ in sentences]
     order = sorted(range(len(sentences)), key=keys.__getitem__)
-    found = greedy_slices([sentences[index] for index in order], groups, seed)
-    parts = (tuple(sorted(order[place] for place in part)) for part in found.parts)
-    return Slices(tuple(parts), tuple(sorted(order[place] for place in found.leftover)))
-
-
-SAMPLINGS: Final[dict[str, Callable[[Sequence[Sentence], TypeGroups, int], Slices]]] = {
-    "greedy": greedy_slices_any_order,
-    "random": random_slices,
-}
-
-
-def slices_by(sampling: str, sentences: Sequence[Sentence], groups: TypeGroups, seed: int) -> Slices:
-    """The slices of the sampling of that name."""
-    if sampling not in SAMPLINGS:
-        raise ConfigError(f"There is no sampling '{sampling}'.", remedy=nearest(sampling, SAMPLINGS))
-    return SAMPLINGS[sampling](sentences, groups, seed)
+    found = SAMPLINGS[sampling]([sentences[index] for index in order], groups, seed)
+    *parts, leftover = (
+        tuple(sorted(order[place] for place in part)) for part in (*found.parts, found.leftover)
+    )
+    return Slices(tuple(parts), leftover)
 
 
 def _generator(seed: int) -> random.Random:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
-from cfner.stream.manifest import Overlap, find_overlaps, manifest_of, sentences_hash
+from cfner.stream.manifest import manifest_of, sentences_hash
 from cfner.stream.slicing import slices_by
 
 if TYPE_CHECKING:
@@ -211,7 +211,19 @@ class TaskStream:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        return tuple(self._step(index) for index in range(len(self.types_per_step)))
+        return tuple(
+            Step(
+                types=types,
+                train=_only(self.slices[index], types),
+                dev=_only(self.dev, types),
+                known=tuple(type_ for group in self.types_per_step[:index] for type_ in group),
+                index=index,
+                name=f"step {index + 1}",
+                _slices=self.slices[: index + 1],
+                _dev=self.dev,
+            )
+            for index, types in enumerate(self.types_per_step)
+        )
 
     def __len__(self) -> int:
         return len(self.types_per_step)
@@ -227,18 +239,6 @@ class TaskStream:
         until = step if isinstance(step, Step) else self[step]
         return _only(self.test, until.types_so_far)
 
-    @cached_property
-    def _overlaps(self) -> tuple[Overlap, ...]:
-        parts = {step.name: part for step, part in zip(self.steps, self.slices, strict=True)}
-        return find_overlaps({**parts, "dev": self.dev, "test": self.test})
-
-    def overlaps(self) -> tuple[Overlap, ...]:
-        """The pairs of slices, dev and test data that share sentences, with counts and examples.
-
-        No index is in two slices; but a sentence that the corpus holds twice may be, and is found here.
-        """
-        return self._overlaps
-
     def manifest(self) -> dict[str, Any]:
         """The split as JSON-able facts. Its ``hash`` covers data and settings, not the name of the corpus."""
         return manifest_of(self)
@@ -248,19 +248,6 @@ class TaskStream:
         """How many types the last step has fewer than ``setting`` asks for."""
         asked = self.first if len(self) == 1 else self.per_step
         return asked - len(self.types_per_step[-1])
-
-    def _step(self, index: int) -> Step:
-        types = self.types_per_step[index]
-        return Step(
-            types=types,
-            train=_only(self.slices[index], types),
-            dev=_only(self.dev, types),
-            known=tuple(type_ for group in self.types_per_step[:index] for type_ in group),
-            index=index,
-            name=f"step {index + 1}",
-            _slices=self.slices[: index + 1],
-            _dev=self.dev,
-        )
 
 
 def _only(sentences: Iterable[Sentence], types: Iterable[str]) -> Sentences:
