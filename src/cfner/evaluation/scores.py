@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+from pydantic import Field, TypeAdapter
 
 from cfner.corpus.sentence import Span
 
-_MOST = 10**15  # that a count may be: what can be counted, and computed with
+Count = Annotated[int, Field(strict=True, ge=0, le=10**15)]  # what can be counted, and computed with
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Mentions found exactly (same words, same type), mentions in the gold, mentions predicted."""
 
-    tp: int
-    n_gold: int
-    n_predicted: int
+    tp: Count
+    n_gold: Count
+    n_predicted: Count
 
     @property
     def precision(self) -> float:
@@ -44,10 +46,10 @@ class Confusions:
     ``not_new_words``: words whose gold is O or an old type; ``as_new`` of them are predicted as a new type.
     """
 
-    old_words: int
-    old_as_other: int
-    not_new_words: int
-    as_new: int
+    old_words: Count
+    old_as_other: Count
+    not_new_words: Count
+    as_new: Count
 
     @property
     def old_to_other(self) -> float | None:
@@ -61,10 +63,6 @@ class Confusions:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"old_to_other": self.old_to_other, "to_new": self.to_new}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{counted.name: _count(data[counted.name]) for counted in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -131,30 +129,21 @@ class Scores:
             "macro_f1": self.macro_f1,
             "precision": self.micro.precision,
             "recall": self.micro.recall,
-            "per_type": {type_: _counts_to_json(counts) for type_, counts in self.counts.items()},
+            "per_type": {
+                type_: asdict(counts)
+                | {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1}
+                for type_, counts in self.counts.items()
+            },
             "confusions": None if self.confusions is None else self.confusions.to_json(),
         }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The scores that ``to_json`` told; what is not of that shape raises a KeyError or a TypeError."""
-        confusions, types = data.get("confusions"), data["types"]
-        if not isinstance(data["per_type"], Mapping):
-            raise TypeError("'per_type' is not a table")
-        counts = {
-            type_: Counts(*(_count(row[counted.name]) for counted in fields(Counts)))
-            for type_, row in data["per_type"].items()
-        }
-        if not isinstance(types, list) or not all(type_ in counts for type_ in types):
-            raise TypeError("'types' is not a list of types that were counted")
-        for mean in ("micro_f1", "macro_f1"):  # computed anew from the counts, but others look at them
-            if not isinstance(data.get(mean, 0.0), int | float):
-                raise TypeError(f"'{mean}' is not a number")
-        return cls(
-            types=tuple(types),
-            counts=counts,
-            confusions=None if confusions is None else Confusions.from_json(confusions),
-        )
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Scores:
+        """The scores that ``to_json`` wrote; what is not of that shape raises a KeyError or a ValueError."""
+        scores = TypeAdapter(Scores).validate_python({**data, "counts": data["per_type"]})
+        if not scores.counts.keys() >= set(scores.types):
+            raise ValueError("'types' has one that was not counted")
+        return scores
 
 
 @dataclass(frozen=True)
@@ -167,13 +156,3 @@ class Evaluation(Scores):
 def percent(part: int, whole: int) -> float | None:
     """``part`` of ``whole`` in percent, None when there is no whole."""
     return 100 * part / whole if whole else None
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST:
-        raise TypeError(f"{value!r:.50} is not a count")
-    return value
-
-
-def _counts_to_json(counts: Counts) -> dict[str, Any]:
-    return asdict(counts) | {"precision": counts.precision, "recall": counts.recall, "f1": counts.f1}
