@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -70,6 +71,14 @@ def located(where: str) -> Iterator[None]:
     except CfnerError as error:
         error.where = error.where or where
         raise
+
+
+def import_extra(package: str, extra: str, purpose: str) -> Any:
+    """A package that only an extra installs."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingExtraError(package, extra, purpose) from error
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -84,24 +84,13 @@ class LengthBuckets(Sampler[list[int]]):
             yield batches[index]
 
 
-class _WindowIndex(Dataset[int]):
-    def __init__(self, windows: int) -> None:
-        self.windows = windows
-
-    def __len__(self) -> int:
-        return self.windows
-
-    def __getitem__(self, index: int) -> int:
-        return index
-
-
 def training_loader(
     text: EncodedText, *, batch_size: int, seed: int, workers: int = 0
 ) -> tuple[DataLoader[Any], LengthBuckets]:
     """A loader over all windows, and its sampler, whose ``set_epoch`` decides the order."""
     sampler = LengthBuckets(text.lengths, batch_size, seed)
     loader: DataLoader[Any] = DataLoader(
-        _WindowIndex(text.windows),
+        cast("Dataset[int]", range(text.windows)),  # which is one: it has a length, and items
         batch_sampler=sampler,
         collate_fn=partial(collate, text),
         num_workers=workers,

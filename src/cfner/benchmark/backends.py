@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import socket
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from cfner.benchmark.worker import WATCH_PARENT
-from cfner.errors import ConfigError, MissingExtraError
+from cfner.errors import ConfigError, import_extra
 
 LOG = "log.txt"
 
@@ -133,10 +132,7 @@ class RayCluster:
     def at(cls, address: str, *, cores: int = 1, gpus: float = 0, processes: int = 1) -> RayCluster:
         """``address``: of a running cluster, ``auto`` for the one this machine is part of, ``local`` to
         start one here. ``cores`` and ``gpus`` are what each job asks the cluster for."""
-        try:
-            ray: Any = importlib.import_module("ray")
-        except ImportError as error:
-            raise MissingExtraError("ray", "ray", "A grid on a Ray cluster") from error
+        ray = import_extra("ray", "ray", "A grid on a Ray cluster")
         _refuse_silence(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)

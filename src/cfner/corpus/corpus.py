@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,10 @@ class Corpus:
         """
         options = ReadOptions(tag_column, token_column, scheme, labels)
         readings = read_splits(str(path), format, options)
-        report = ReadReport()
-        for _, part in readings.values():
-            report = report.merge(part)
-        splits = {split: tuple(readings[split][0]) if split in readings else () for split in SPLITS}
+        report = reduce(ReadReport.merge, (part for _, part in readings.values()), ReadReport())
+        train, dev, test = (tuple(readings[split][0]) if split in readings else () for split in SPLITS)
         name = Path(path).stem if Path(path).is_file() else Path(path).name
-        corpus = cls(name, splits["train"], splits["dev"], splits["test"], report.verified())
-        return corpus.every(every)
+        return cls(name, train, dev, test, report.verified()).every(every)
 
     def split_named(self, split: Split) -> tuple[Sentence, ...]:
         return {"train": self.train, "dev": self.dev, "test": self.test}[split]
@@ -61,9 +59,9 @@ class Corpus:
         """Each n-th sentence of every split, beginning with the first; the others are reported."""
         if n == 1:
             return self
-        report = self.report.copy()
-        kept = {split: _thinned(self.split_named(split), n, report) for split in SPLITS}
-        return Corpus(self.name, kept["train"], kept["dev"], kept["test"], report.verified())
+        report = self.report.merge(ReadReport())  # a copy
+        train, dev, test = (_thinned(self.split_named(split), n, report) for split in SPLITS)
+        return Corpus(self.name, train, dev, test, report.verified())
 
     def split(self, dev: float = 0.1, test: float = 0.2, seed: int = 0) -> Corpus:
         """Divide the sentences of ``train`` into three splits, by a hash of seed and words.
@@ -92,9 +90,8 @@ class Corpus:
                     f"no sentence of the {len(self.train)} falls into {split}.",
                     remedy="Give it a larger share, another seed, or more sentences.",
                 )
-        return Corpus(
-            self.name, tuple(parts["train"]), tuple(parts["dev"]), tuple(parts["test"]), self.report
-        )
+        first, second, third = (tuple(parts[split]) for split in SPLITS)
+        return Corpus(self.name, first, second, third, self.report)
 
     @property
     def types(self) -> list[str]:
@@ -118,11 +115,7 @@ class Corpus:
 
 
 def read_sentences(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    every: int = 1,
-    **options: Any,
+    path: str | Path, *, format: str | None = None, every: int = 1, **options: Any
 ) -> tuple[tuple[Sentence, ...], ReadReport]:
     """The sentences of one file, and the report of the reading. ``options`` are those of ``Corpus.read``."""
     sentences, report = read_file(Path(path), format, ReadOptions(**options))

@@ -71,9 +71,6 @@ class ReadReport:
             **{name: getattr(self, name) + getattr(other, name) for name in added},
         )
 
-    def copy(self) -> ReadReport:
-        return self.merge(ReadReport())
-
     def verified(self) -> ReadReport:
         """Itself, once the account balances; a token that got lost is a fault of the reader."""
         if self.tokens_read != self.tokens_used + self.tokens_reported:

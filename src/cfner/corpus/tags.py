@@ -4,22 +4,7 @@ How a tag is read: ``O``; or a prefix (B I E S L U), a hyphen and a type, which 
 (``B-product-car``). ``B_PER``, ``b-per`` and the ``M-``/``W-`` of BMES and BMEWO are variants of the same.
 A tag with no such prefix is a bare type name (``PER``), and a file of those is IO.
 
-How the scheme is found (``detect_scheme``):
-
-=====================================  ==================================================================
-prefixes that occur                    scheme
-=====================================  ==================================================================
-E or S (with or without B, I)          BIOES
-L or U (with or without B, I)          BILOU
-only I, or bare type names             IO (IOB1 would look the same: no mention touches one of its type)
-B and perhaps I, each mention with B   BIO
-B only where two mentions of one type  IOB1
-touch, I elsewhere
-B and I, neither rule kept throughout  whichever of the two is broken less often, BIO if equal; what is
-                                       broken is repaired and counted
-none (all tags are O)                  BIO
-E or S with L or U; bare with prefix   refused: mixed schemes
-=====================================  ==================================================================
+How the scheme is found (``detect_scheme``) is a table in docs/formats.md.
 """
 
 from __future__ import annotations
@@ -101,7 +86,7 @@ def parse_tag(tag: str) -> ParsedTag:
 
 
 def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> Scheme:
-    """The scheme of all the sentences together, by the rule in the module's docstring."""
+    """The scheme of all the sentences together, by the table in docs/formats.md."""
     first: dict[str, tuple[int, int]] = {}  # prefix -> (sentence, position) where it occurs first
     hard: dict[str, tuple[int, int]] = {}  # the same without lower-case prefixes
     orphans = needless = 0  # violations of BIO, of IOB1

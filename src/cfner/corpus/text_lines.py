@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError
@@ -23,28 +25,29 @@ def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
     Only a line feed ends a line: vertical tabs, U+0085 and U+2028 are characters like others, so that line
     numbers agree with what editors and ``grep -n`` say.
     """
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                yield number, decoded_line(raw, f"{path}:{number}", number == 1, report)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        for number, raw in enumerate(file, start=1):
+            yield number, decoded_line(raw, f"{path}:{number}", number == 1, report)
 
 
 def first_character(path: Path) -> str:
     """The first character of a file that is no blank, or '' if there is none."""
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(4096).decode("utf-8", "replace")
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        beginning = file.read(4096).decode("utf-8", "replace")
     return beginning.lstrip("\ufeff \t\r\n")[:1]
 
 
-def _unreadable(path: Path, error: OSError) -> CorpusError:
-    return CorpusError(
-        f"the file cannot be read ({error.strerror}).", where=str(path), remedy="Check path and permissions."
-    )
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise CorpusError(
+            f"the file cannot be read ({error.strerror}).",
+            where=str(path),
+            remedy="Check path and permissions.",
+        ) from error
 
 
 def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str:

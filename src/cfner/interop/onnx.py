@@ -13,7 +13,7 @@ from torch import nn
 from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import TokenBatch
 from cfner.corpus.sentence import Sentence
-from cfner.errors import CfnerError, ConfigError, MissingExtraError, ModelError
+from cfner.errors import CfnerError, ConfigError, ModelError, import_extra
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Scores
 from cfner.files.json_files import read_json
@@ -165,8 +165,4 @@ class OnnxTagger:
 
 
 def onnxruntime() -> Any:
-    try:
-        import onnxruntime as runtime
-    except ImportError as error:
-        raise MissingExtraError("onnxruntime", "onnx", "Running an ONNX model") from error
-    return runtime
+    return import_extra("onnxruntime", "onnx", "Running an ONNX model")

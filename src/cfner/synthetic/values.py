@@ -10,10 +10,9 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from cfner.corpus.split_files import SPLITS, Split
-from cfner.errors import MissingExtraError
+from cfner.errors import import_extra
 from cfner.synthetic.lists import SHAPES, STATE_CODES, WORDS
 
 Pools = Mapping[str, tuple[str, ...]]
@@ -23,16 +22,6 @@ _SPLIT_CYCLE: tuple[Split, ...] = (
     *("train", "test", "train", "train", "test"),
     *("train", "dev", "train", "test", "train"),
 )
-
-
-def _new_faker(seed: int) -> Any:
-    try:
-        from faker import Faker
-    except ImportError as error:
-        raise MissingExtraError("faker", "demo", "The generated demo corpus") from error
-    faker = Faker("en_US", use_weighting=False)
-    faker.seed_instance(seed)
-    return faker
 
 
 def _draw_distinct(draw: Callable[[], str], count: int) -> list[str]:
@@ -52,7 +41,9 @@ def _fill_shape(shape: str, rng: random.Random) -> str:
 
 
 def _all_values(seed: int) -> dict[str, list[str]]:
-    fake = _new_faker(seed)
+    faker = import_extra("faker", "demo", "The generated demo corpus")
+    fake = faker.Faker("en_US", use_weighting=False)
+    fake.seed_instance(seed)
     rng = random.Random(f"digits:{seed}")
     firsts = _draw_distinct(fake.first_name, 400) + WORDS["first_name"]
     lasts = _draw_distinct(fake.last_name, 600) + WORDS["surname"]
@@ -79,8 +70,10 @@ def pools_by_split(seed: int) -> dict[Split, Pools]:
     values = _all_values(seed)
     dealt: dict[str, Split] = {}
     for pool in values.values():
-        # in an order that depends on nothing but value and seed
-        fresh = sorted({value.lower() for value in pool} - dealt.keys(), key=lambda value: _digest(value, seed))
+        fresh = sorted(
+            {value.lower() for value in pool} - dealt.keys(),
+            key=lambda value: hashlib.sha256(f"{seed}:{value}".encode()).digest(),
+        )
         dealt |= {value: _SPLIT_CYCLE[index % len(_SPLIT_CYCLE)] for index, value in enumerate(fresh)}
     return {
         split: {
@@ -89,7 +82,3 @@ def pools_by_split(seed: int) -> dict[Split, Pools]:
         }
         for split in SPLITS
     }
-
-
-def _digest(value: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed}:{value}".encode()).hexdigest()

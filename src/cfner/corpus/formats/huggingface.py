@@ -12,7 +12,7 @@ from cfner.corpus.formats import Format, Reading, ReadOptions
 from cfner.corpus.json_records import TAG_FIELDS, sentences_from_records
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.errors import CorpusError, MissingExtraError
+from cfner.errors import CorpusError, import_extra
 
 
 def read_splits(source: str, options: ReadOptions) -> Mapping[str, Reading]:
@@ -38,10 +38,7 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
 
 def _load(source: str) -> Mapping[str, Any]:
     """The splits of a dataset by their names; a dataset without splits is one called 'train'."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingExtraError("datasets", "hf", "Reading Hugging Face datasets") from error
+    datasets = import_extra("datasets", "hf", "Reading Hugging Face datasets")
     path = Path(source)
     try:
         if path.exists():

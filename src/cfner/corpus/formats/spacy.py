@@ -13,7 +13,7 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import Scheme
 from cfner.corpus.tokenise import BLANK_MENTION
-from cfner.errors import CorpusError, MissingExtraError
+from cfner.errors import CorpusError, import_extra
 
 UNANNOTATED = "document without entity annotation, left out"
 BLANK_TOKEN = "token of blanks only, left out"  # noqa: S105
@@ -23,12 +23,7 @@ _MOST_UNPACKED = 200  # times the size of the file
 
 
 def load_spacy() -> Any:
-    try:
-        import spacy
-        import spacy.tokens
-    except ImportError as error:
-        raise MissingExtraError("spacy", "spacy", "Reading and writing .spacy files") from error
-    return spacy
+    return import_extra("spacy", "spacy", "Reading and writing .spacy files")
 
 
 def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
