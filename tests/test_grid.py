@@ -361,7 +361,7 @@ def finished(folder: GridFolder, cells: list[Planned]) -> list[tuple[str, list[s
         write_json_atomic(folder.path / "cells" / one.key / "result.json", made)
     folder.write_results()
     groups = groups_of(read_runs(folder.path))
-    return [(group.setting.title.partition(" sampling")[2], group.methods) for group in groups]
+    return [(group.title.partition(" sampling")[2], group.methods) for group in groups]
 
 
 def test_grids_with_other_settings_are_compared_apart(

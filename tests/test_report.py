@@ -64,10 +64,8 @@ def counts(
     rows: list[tuple[int, int, int, int, int, int]], types: int, sentences: int, learned: list[int]
 ) -> SentenceCounts:
     columns = np.array(rows, dtype=np.int32).reshape(-1, 6).T
-    names = tuple(f"t{i}" for i in range(types))
-    return SentenceCounts(
-        *columns, types=names, sentences=sentences, learned=np.array(learned, dtype=np.int32)
-    )
+    names = np.array([f"t{i}" for i in range(types)])
+    return SentenceCounts(*columns, names, np.array(sentences), learned=np.array(learned, dtype=np.int32))
 
 
 def test_the_table_shows_mean_and_deviation_and_the_best_mean_in_bold(tmp_path: Path) -> None:
@@ -118,7 +116,7 @@ def test_runs_that_differ_in_more_than_method_and_seed_are_not_averaged(tmp_path
     write_runs(tmp_path, {"cfner": 0.9}, made)
     found = groups_of(read_runs(tmp_path))
     title = "notes, FG-2-PG-1, greedy sampling"
-    assert [group.setting.title for group in found] == [f"{title}, epochs 1", f"{title}, epochs 6"]
+    assert [group.title for group in found] == [f"{title}, epochs 1", f"{title}, epochs 6"]
     assert [[run.seed for run in group.runs] for group in found] == [[0, 1, 2]] * 2
     assert write_report(tmp_path)
 
@@ -126,7 +124,7 @@ def test_runs_that_differ_in_more_than_method_and_seed_are_not_averaged(tmp_path
 def test_other_text_of_the_same_name_is_told_apart_by_its_hash(tmp_path: Path) -> None:
     made = [replace(SMALL, shared=(("every", every), ("text", text))) for every, text in ((1, "a"), (1, "b"))]
     write_runs(tmp_path, {"cfner": 0.9}, made)
-    titles = [group.setting.title for group in groups_of(read_runs(tmp_path))]
+    titles = [group.title for group in groups_of(read_runs(tmp_path))]
     assert [title.rpartition(", ")[2] for title in titles] == ["text a", "text b"]
 
 
@@ -257,7 +255,7 @@ def test_what_is_measured_agrees_with_the_results(tmp_path: Path) -> None:
     for run in runs.runs:
         held = runs.counts(run)
         assert held is not None
-        scores = resampled(held, draws(held.sentences, resamples=1))
+        scores = resampled(held, draws(int(held.sentences), resamples=1))
         assert scores.micro[0] == pytest.approx(run.mean_micro_f1)
         assert scores.macro[0] == pytest.approx(run.mean_macro_f1)
 

@@ -37,14 +37,14 @@ def heat_picture(panels: Sequence[Heat], title: str) -> svg.Svg:
     panel = len(first.columns) * (cell + _GAP)
     in_a_row = max(1, min(len(panels), int((_WIDEST - labels + _BETWEEN) // (panel + _BETWEEN))))
     block = _HEAD + len(first.rows) * (_CELL_H + _GAP) + 8 + _BETWEEN
-    parts = [svg.text(14, 24, title, size=15, weight=600)]
+    parts: list[str] = []
     for number, heat in enumerate(panels):
         top = 32 + number // in_a_row * block
         if number % in_a_row == 0:
             parts += _row_names(heat, labels - 10, top + _HEAD)
         parts += _panel(heat, labels + number % in_a_row * (panel + _BETWEEN), top, cell)
-    width = max(labels + in_a_row * (panel + _BETWEEN), svg.width_of(title, 15) + 28)
-    return svg.Svg(title, round(width), 32 + -(-len(panels) // in_a_row) * block, tuple(parts))
+    height = 32 + -(-len(panels) // in_a_row) * block
+    return svg.Svg.titled(title, labels + in_a_row * (panel + _BETWEEN), height, parts)
 
 
 def _of_matrix(name: str, matrix: StepMatrix) -> Heat:

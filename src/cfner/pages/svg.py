@@ -7,6 +7,7 @@ escaped here, and nowhere else.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final
@@ -59,6 +60,12 @@ class Svg:
     width: int
     height: int
     parts: tuple[str, ...]
+
+    @classmethod
+    def titled(cls, title: str, width: float, height: float, parts: Sequence[str]) -> Svg:
+        """With its title in the upper left corner, and as wide as that needs."""
+        wide = max(width, width_of(title, 15) + 28)
+        return cls(title, round(wide), round(height), (text(14, 24, title, size=15, weight=600), *parts))
 
     def inline(self) -> str:
         """For a page that holds ``STYLE`` already."""

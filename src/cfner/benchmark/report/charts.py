@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from cfner.benchmark.report.document import Block, Heading, Paragraph, Picture
 from cfner.benchmark.report.grouping import Group, base_of
-from cfner.benchmark.report.plots import Bar, Cloud, Panel, Series, bars, clouds, curves
+from cfner.benchmark.report.plots import Cloud, Series, bars, clouds, curves
 from cfner.benchmark.report.reading import Features, Run, Runs, Setting, StepScores
 from cfner.benchmark.report.tsne import tsne
 from cfner.pages import svg
@@ -20,8 +21,8 @@ _POINTS = 600  # exact t-SNE looks at every pair
 Pick = Callable[[StepScores], float | None]
 _F1: Mapping[str, Pick] = {"micro F1": lambda step: step.micro_f1, "macro F1": lambda step: step.macro_f1}
 _CONFUSED: Mapping[str, Pick] = {
-    "words of old types taken for O, %": lambda step: step.old_to_other,
-    "O and old words taken for a new type, %": lambda step: step.to_new,
+    "words of old types taken for O, %": lambda step: step.confused("old_to_other"),
+    "O and old words taken for a new type, %": lambda step: step.confused("to_new"),
 }
 
 
@@ -60,23 +61,22 @@ def confusion_pictures(group: Group) -> list[Block]:
 
 
 def _confused(run: Run) -> bool:
-    return any(step.old_to_other is not None or step.to_new is not None for step in run.steps)
+    return any(pick(step) is not None for step in run.steps for pick in _CONFUSED.values())
 
 
 def _curves(
     group: Group, methods: Sequence[str], title: str, what: str, figures: Mapping[str, Pick]
 ) -> Picture:
     """A panel per figure, a curve per method. Variants of the first are called by what makes them differ."""
-    named = [(m.removeprefix(f"{methods[0]} "), group.by_method[m]) for m in methods]
-    drawn = curves(_panels(named, figures), f"{title}: {group.setting.title}")
-    return Picture(file_name(group.number, group.setting, what), drawn)
+    named = {m.removeprefix(f"{methods[0]} "): group.by_method[m] for m in methods}
+    return _picture(group, what, curves(_panels(named, figures), f"{title}: {group.title}"))
 
 
-def _panels(named: Sequence[tuple[str, Sequence[Run]]], figures: Mapping[str, Pick]) -> list[Panel]:
-    return [
-        Panel(title, tuple(Series(i, name, over_seeds(runs, pick)) for i, (name, runs) in enumerate(named)))
+def _panels(named: Mapping[str, Sequence[Run]], figures: Mapping[str, Pick]) -> dict[str, Series]:
+    return {
+        title: {name: over_seeds(runs, pick) for name, runs in named.items()}
         for title, pick in figures.items()
-    ]
+    }
 
 
 def over_seeds(runs: Sequence[Run], pick: Pick) -> tuple[float | None, ...]:
@@ -91,37 +91,31 @@ def over_seeds(runs: Sequence[Run], pick: Pick) -> tuple[float | None, ...]:
 
 def heat_map_picture(group: Group) -> list[Block]:
     """F1 by step and type, a panel per method, mean over seeds."""
+    picks: list[Pick] = [partial(_f1_of, type_) for type_ in group.types]
     panels = []
     for method, runs in group.by_method.items():
-        rows = [_type_row(runs, type_) for type_ in group.types]
-        rows += [over_seeds(runs, pick) for pick in _F1.values()]
-        steps = max(len(row) for row in rows)
-        filled = tuple((*row, *[None] * (steps - len(row))) for row in rows)
-        columns = tuple(f"step {number}" for number in range(1, steps + 1))
-        panels.append(Heat(method, (*group.types, "micro", "macro"), columns, filled, apart=2))
-    title = f"F1 by step and type: {group.setting.title}"
+        rows = tuple(over_seeds(runs, pick) for pick in (*picks, *_F1.values()))
+        columns = tuple(f"step {number}" for number in range(1, len(rows[0]) + 1))
+        panels.append(Heat(method, (*group.types, "micro", "macro"), columns, rows, apart=2))
     return [
         Heading("Type by type", 3),
-        Picture(file_name(group.number, group.setting, "types"), heat_picture(panels, title)),
+        _picture(group, "types", heat_picture(panels, f"F1 by step and type: {group.title}")),
         Paragraph("Mean over seeds. A row that fades from left to right is a type that is being forgotten."),
     ]
 
 
-def _type_row(runs: Sequence[Run], type_: str) -> tuple[float | None, ...]:
-    return over_seeds(runs, lambda step: step.per_type.get(type_))
+def _f1_of(type_: str, step: StepScores) -> float | None:
+    return step.per_type.get(type_)
 
 
 def forgetting_picture(group: Group) -> list[Block]:
-    items = []
-    for method in group.methods:
-        lost = group.mean(method, lambda run: run.mean_forgetting)
-        if lost is not None:
-            items.append(Bar(method, lost.mean, lost.std))
-    if not items:
+    means = {method: group.mean(method, lambda run: run.mean_forgetting) for method in group.methods}
+    lost = {method: mean for method, mean in means.items() if mean is not None}
+    if not lost:
         return []
-    title = f"Forgetting: {group.setting.title}"
-    drawn = bars(items, title, unit="points of F1 lost since a type's best step, mean over types")
-    return [Heading("Forgetting", 3), Picture(file_name(group.number, group.setting, "forgetting"), drawn)]
+    unit = "points of F1 lost since a type's best step, mean over types"
+    drawn = bars(lost, f"Forgetting: {group.title}", unit=unit)
+    return [Heading("Forgetting", 3), _picture(group, "forgetting", drawn)]
 
 
 def feature_picture(group: Group, runs: Runs) -> list[Block]:
@@ -136,12 +130,11 @@ def feature_picture(group: Group, runs: Runs) -> list[Block]:
     if not held:
         return [heading, Paragraph("No run has left features, so there is no map of them.")]
     types = list(dict.fromkeys(name for one in held.values() for name in one.types))
-    panels = [_cloud(method, features, types) for method, features in held.items()]
-    title = f"Features of test words after the last step (t-SNE): {group.setting.title}"
-    name = file_name(group.number, group.setting, "features")
+    panels = {method: _cloud(features, types) for method, features in held.items()}
+    title = f"Features of test words after the last step (t-SNE): {group.title}"
     return [
         heading,
-        Picture(name, clouds(panels, types, title)),
+        _picture(group, "features", clouds(panels, types, title)),
         Paragraph(
             "Each point is a word. Types that a model keeps apart form clusters; distances between clusters "
             "mean nothing. One seed per method."
@@ -149,12 +142,12 @@ def feature_picture(group: Group, runs: Runs) -> list[Block]:
     ]
 
 
-def _cloud(method: str, features: Features, types: list[str]) -> Cloud:
+def _cloud(features: Features, types: list[str]) -> Cloud:
     """Thinned evenly to what exact t-SNE can hold."""
     kept = np.unique(np.linspace(0, len(features.features) - 1, _POINTS).round().astype(int))
     places = tsne(features.features[kept])
-    kinds = tuple(types.index(features.types[kind]) for kind in features.type[kept])
-    return Cloud(method, tuple((float(x), float(y)) for x, y in places), kinds)
+    kinds = (types.index(features.types[kind]) for kind in features.type[kept])
+    return [(float(x), float(y), kind) for (x, y), kind in zip(places, kinds, strict=True)]
 
 
 def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
@@ -162,14 +155,12 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
     blocks: list[Block] = []
     for alike in _alike(groups, lambda s: (s.stream, s.shared)):
         for method in dict.fromkeys(method for group in alike for method in group.methods):
-            series = [(group.setting.labels, group.by_method.get(method, ())) for group in alike]
-            kept = [(labels, runs) for labels, runs in series if runs]
-            if len(kept) < 2:
-                continue
-            s = alike[0].setting
-            title = f"Labels in the Other class ({method}): {s.stream}{s.apart}"
-            name = file_name(alike[0].number, s, f"other-class-{len(blocks) + 1}")
-            blocks.append(Picture(name, curves(_panels(kept, _F1), title)))
+            kept = {g.setting.labels: g.by_method[method] for g in alike if method in g.by_method}
+            if len(kept) > 1:
+                one = alike[0]
+                title = f"Labels in the Other class ({method}): {one.setting.stream}{one.apart}"
+                drawn = curves(_panels(kept, _F1), title)
+                blocks.append(_picture(one, f"other-class-{len(blocks) + 1}", drawn))
     if not blocks:
         return []
     told = (
@@ -185,18 +176,13 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
     """How mentions fall into the slices, greedy beside random where both are there."""
     blocks: list[Block] = []
     own = [group for group in groups if group.setting.labels == "own"] or list(groups)
-    for alike in _alike(own, lambda s: (s.data, s.steps, s.shared)):
-        panels = []
-        for group in alike:
-            run = next((run for run in group.runs if run.slices), None)
-            if run is not None:
-                panels.append(_slices(run))
+    for alike in _alike(own, lambda s: (s.steps, s.shared)):
+        runs = [next((run for run in group.runs if run.slices), None) for group in alike]
+        panels = [_slices(run) for run in runs if run is not None]
         if panels:
-            setting = alike[0].setting
-            what = f"{setting.data}, {setting.steps}{setting.apart}"
-            title = f"Mentions per slice, in % of a type's mentions: {what}"
-            name = file_name(alike[0].number, setting, "slices")
-            blocks.append(Picture(name, heat_picture(panels, title)))
+            one = alike[0]
+            title = f"Mentions per slice, in % of a type's mentions: {one.setting.steps}{one.apart}"
+            blocks.append(_picture(one, "slices", heat_picture(panels, title)))
     if not blocks:
         return []
     told = (
@@ -208,10 +194,10 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
 
 def _slices(run: Run) -> Heat:
     """Rows are types in the order in which they are learned, columns are slices."""
-    rows = tuple(dict.fromkeys([*run.types, *(t for part in run.slices for t in sorted(part))]))
+    rows = tuple(dict.fromkeys([*run.types, *(t for part in run.slices for t in sorted(part.mentions))]))
     values = []
     for type_ in rows:
-        counts = [part.get(type_, 0) for part in run.slices]
+        counts = [part.mentions.get(type_, 0) for part in run.slices]
         total = sum(counts)
         values.append(tuple(100 * count / total if total else None for count in counts))
     columns = tuple(f"step {number}" for number in range(1, len(run.slices) + 1))
@@ -227,9 +213,10 @@ def _alike(groups: Sequence[Group], key: Callable[[Setting], object]) -> list[li
     return list(found.values())
 
 
-def file_name(number: int, setting: Setting, what: str) -> str:
-    """Only letters, digits and hyphens, whatever the data is called; numbers keep names apart."""
+def _picture(group: Group, what: str, drawn: svg.Svg) -> Picture:
+    """Its file's name has only letters, digits and hyphens, whatever the data is called; numbers keep names
+    apart."""
+    setting = group.setting
     data = re.sub(r"[^a-z0-9]+", "-", setting.data.lower()).strip("-")[:30].strip("-")
-    return "-".join(
-        part for part in (str(number), data, f"fg{setting.first}-pg{setting.per_step}", what) if part
-    )
+    parts = (str(group.number), data, f"fg{setting.first}-pg{setting.per_step}", what)
+    return Picture("-".join(part for part in parts if part), drawn)

@@ -35,7 +35,7 @@ def document(runs: Runs) -> Document:
     blocks += other_class_pictures(groups)
     blocks += slice_pictures(groups)
     blocks += orientation(groups)
-    blocks += not_run(runs.cells)
+    blocks += not_run(groups)
     return Document(f"Benchmark report: {runs.name}" if runs.name else "Benchmark report", tuple(blocks))
 
 
@@ -93,7 +93,7 @@ _TWICE = (
 
 
 def _group(group: Group, runs: Runs) -> list[Block]:
-    heading = Heading(group.setting.title)
+    heading = Heading(group.title)
     if not group.by_method:
         return [heading, Paragraph("No run of this setting is finished.", loud=True)]
     absent = [m for m in dict.fromkeys(cell.method for cell in group.cells) if m not in group.by_method]

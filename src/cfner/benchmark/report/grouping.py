@@ -21,8 +21,14 @@ class Group:
 
     number: int  # from 1
     setting: Setting
-    cells: tuple[GridCell, ...]
-    by_method: dict[str, tuple[Run, ...]]  # only methods with a finished run
+    apart: str  # what tells it from others of the same data and steps
+    cells: list[GridCell]
+    by_method: dict[str, list[Run]]  # only methods with a finished run
+
+    @property
+    def title(self) -> str:
+        labels = self.setting.labels
+        return f"{self.setting.stream}{'' if labels == 'own' else f', labels: {labels}'}{self.apart}"
 
     @property
     def methods(self) -> list[str]:
@@ -70,18 +76,32 @@ class Group:
 
 
 def groups_of(runs: Runs) -> list[Group]:
-    settings = dict.fromkeys(cell.setting for cell in runs.cells)
-    return [_group(number, setting, runs) for number, setting in enumerate(settings, start=1)]
+    settings = list(dict.fromkeys(cell.setting for cell in runs.cells))
+    groups = []
+    for number, setting in enumerate(settings, start=1):
+        cells = [cell for cell in runs.cells if cell.setting == setting]
+        by_method: dict[str, list[Run]] = {cell.method: [] for cell in cells}
+        for run in sorted(runs.runs, key=lambda run: run.seed):
+            if run.setting == setting and run.method in by_method:
+                by_method[run.method].append(run)
+        finished = {method: found for method, found in by_method.items() if found}
+        groups.append(Group(number, setting, _apart(setting, settings), cells, finished))
+    return groups
 
 
-def _group(number: int, setting: Setting, runs: Runs) -> Group:
-    cells = tuple(cell for cell in runs.cells if cell.setting == setting)
-    by_method: dict[str, tuple[Run, ...]] = {}
-    for method in dict.fromkeys(cell.method for cell in cells):
-        found = [run for run in runs.runs if run.setting == setting and run.method == method]
-        if found:
-            by_method[method] = tuple(sorted(found, key=lambda run: run.seed))
-    return Group(number, setting, cells, by_method)
+def _apart(setting: Setting, settings: Sequence[Setting]) -> str:
+    """', epochs 1' beside others with 6 epochs; nothing where all share the same."""
+    alike = {one.shared for one in settings if one.steps == setting.steps}
+    recorded, mine = [dict(shared) for shared in alike], dict(setting.shared)
+    names = [
+        name
+        for name in sorted({name for one in recorded for name in one})
+        if len({one.get(name) for one in recorded}) > 1
+    ]
+    plain = [name for name in names if name != "text"]  # a hash tells a reader little
+    if len({tuple(one.get(name) for name in plain) for one in recorded}) == len(recorded):
+        names = plain
+    return "".join(f", {name} {mine.get(name, 'not recorded')}" for name in names)
 
 
 def base_of(method: str) -> str:

@@ -28,7 +28,7 @@ def significance(group: Group, runs: Runs) -> list[Block]:
         notes.append(Paragraph(told, loud=True))
     if len(counts) < 2:
         return [heading, *notes, Paragraph("There are not two methods to compare.")]
-    sizes = {one.sentences for by_seed in counts.values() for one in by_seed.values()}
+    sizes = {int(one.sentences) for by_seed in counts.values() for one in by_seed.values()}
     if len(sizes) > 1:
         told = "The runs were scored on different numbers of test sentences, so they cannot be paired."
         return [heading, *notes, Paragraph(told, loud=True)]

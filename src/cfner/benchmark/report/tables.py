@@ -18,7 +18,6 @@ from cfner.benchmark.report.grouping import (
     shown,
 )
 from cfner.benchmark.report.published_tables import beside, dagger_notes, published_pair
-from cfner.benchmark.report.reading import GridCell
 from cfner.evaluation.forgetting import MeanStd
 
 _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
@@ -151,10 +150,10 @@ def _compared(
 def cost_table(group: Group) -> list[Block]:
     rows = []
     for method in group.methods:
-        seconds = group.mean(method, lambda run: run.seconds)
-        memory = group.mean(method, lambda run: None if run.peak_memory is None else run.peak_memory / 2**20)
+        seconds = group.mean(method, lambda run: run.measured.seconds)
+        memory = group.mean(method, lambda run: run.measured.peak_memory)
         if seconds is not None or memory is not None:
-            rows.append([method, _whole(seconds), _whole(memory)])
+            rows.append([method, _whole(seconds), _whole(memory, 2**20)])
     if not rows:
         return []
     return [
@@ -164,22 +163,23 @@ def cost_table(group: Group) -> list[Block]:
     ]
 
 
-def _whole(value: MeanStd | None) -> str:
+def _whole(value: MeanStd | None, unit: int = 1) -> str:
     if value is None:
         return NONE
-    return f"{value.mean:,.0f}" if value.std is None else f"{value.mean:,.0f} ± {value.std:,.0f}"
+    deviation = "" if value.std is None else f" ± {value.std / unit:,.0f}"
+    return f"{value.mean / unit:,.0f}{deviation}"
 
 
-def not_run(cells: Sequence[GridCell]) -> list[Block]:
+def not_run(groups: Sequence[Group]) -> list[Block]:
     """Every cell that has no result, seeds of one method together, with the first line of its error."""
-    rest = [cell for cell in cells if cell.state != "finished"]
-    if not rest:
-        return []
     rows: dict[tuple[str, str, str, str], list[int]] = {}
-    for cell in rest:
-        lines = (cell.error or "").strip().splitlines()
-        why = lines[0] if lines else NONE
-        rows.setdefault((cell.method, cell.setting.title, cell.state, why), []).append(cell.seed)
+    for group in groups:
+        for cell in group.cells:
+            if cell.state != "finished":
+                why = next(iter((cell.error or "").strip().splitlines()), NONE)
+                rows.setdefault((cell.method, group.title, cell.state, why), []).append(cell.seed)
+    if not rows:
+        return []
     table = Table.of(
         ["method", "setting", "seeds", "state", "reason"],
         [
