@@ -285,8 +285,8 @@ def test_data_alone_needs_no_model(tiny_data: Path) -> None:
     order = [SEVERITIES.index(finding.severity) for finding in report.findings]
     assert order == sorted(order)
     assert report.next_command.startswith(f"cfner train {tiny_data} ")
-    as_json = report.to_json()
-    assert json.loads(json.dumps(as_json)) == as_json
+    as_json = json.loads(json.dumps(report.to_json()))
+    assert as_json["plan"]["new"] == list(report.plan.new) and as_json["reading"] == report.reading.to_json()
 
 
 def test_data_alone_is_checked_without_torch(tiny_data: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.report import ReadReport
+from cfner.corpus.split_files import Split
 from cfner.errors import CfnerError
+from cfner.practice.learn.plan import StepPlan
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -40,6 +43,13 @@ class SplitFacts:
     tokens: int
     mentions: Mapping[str, int]  # per type of the data, 0 included
 
+    @classmethod
+    def of(cls, corpus: Corpus, split: Split) -> SplitFacts:
+        sentences, mentions = corpus.split_named(split), corpus.mentions(split)
+        return cls(
+            len(sentences), sum(map(len, sentences)), {type_: mentions[type_] for type_ in corpus.types}
+        )
+
 
 @dataclass(frozen=True)
 class ModelFacts:
@@ -67,25 +77,22 @@ class TimeEstimate:
     device: str
 
 
-@dataclass(frozen=True)
-class LearnPlan:
+@dataclass(frozen=True, kw_only=True)
+class LearnPlan(StepPlan):
     """What ``learn`` would do with the data."""
 
-    new: tuple[str, ...]
-    more: tuple[str, ...]
-    ignored: tuple[str, ...]
-    kept: tuple[str, ...]  # old types that the step must not forget
-    kept_rows: int  # label rows of the head that stay as they are
-    method: str | None
-    epochs: int | None
+    kept: tuple[str, ...] = ()  # old types that the step must not forget
+    kept_rows: int = 0  # label rows of the head that stay as they are
+    method: str | None = None
+    epochs: int | None = None
     train_sentences: int
     dev_sentences: int
-    dev_held_out: bool
+    dev_held_out: bool = False
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Everything that ``check`` found out; ``findings`` are ordered, the worst first."""
+    """Everything that ``check`` found out; the worst findings first, within a severity as they were found."""
 
     data: str
     name: str
@@ -108,23 +115,7 @@ class CheckReport:
         return 1 if self.errors else 0
 
     def to_json(self) -> dict[str, Any]:
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: dataclasses as tables, tuples as lists."""
-    if isinstance(value, ReadReport):
-        return value.to_json()
-    if is_dataclass(value):
-        value = vars(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
-
-
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The worst first; within a severity as they were found."""
-    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        return {**asdict(self), "reading": self.reading.to_json()}
 
 
 def some(items: Sequence[str], most: int = _EXAMPLES) -> str:
