@@ -23,7 +23,7 @@ from cfner.errors import ConfigError, CorpusError, ModelError
 from cfner.network.prediction import Prediction, entity_of
 from cfner.practice.diff.diff import ModelDiff, blank_before, compare
 from cfner.practice.diff.page import page
-from cfner.practice.diff.pairs import KINDS, SpanChange, judge, pair
+from cfner.practice.diff.pairs import KINDS, Change, judge, pair
 from cfner.practice.diff.sources import ModelRef, plain_texts, text_source, two_models
 
 TYPES = ["city", "person", "dish"]
@@ -74,7 +74,7 @@ def test_each_kind_is_what_it_says(old: tuple[Span, ...], new: tuple[Span, ...])
 def test_swapping_the_models_swaps_lost_and_gained(old: tuple[Span, ...], new: tuple[Span, ...]) -> None:
     swapped = {"lost": "gained", "gained": "lost", "split": "joined", "joined": "split", None: None}
 
-    def mirrored(change: SpanChange) -> tuple[object, ...]:
+    def mirrored(change: Change) -> tuple[object, ...]:
         return swapped.get(change.kind, change.kind), change.new, change.old, swapped[change.piece]
 
     there = {mirrored(change) for change in pair(old, new)[0]}
@@ -114,11 +114,11 @@ def test_verdicts_agree_with_the_gold_labels(
 
 
 def test_a_type_that_is_not_labelled_is_not_judged() -> None:
-    lost = SpanChange("lost", Span(0, 1, "person"), None)
+    lost = Change("lost", Span(0, 1, "person"), None)
     assert judge(lost, [], ["city"]) is None
     assert judge(lost, [], ["person"]) == "right"
     assert judge(lost, [Span(0, 2, "city")], ["city"]) == "still wrong"  # a city was and is missed
-    assert judge(SpanChange("retyped", Span(0, 1, "person"), Span(0, 1, "city")), [], ["city"]) is None
+    assert judge(Change("retyped", Span(0, 1, "person"), Span(0, 1, "city")), [], ["city"]) is None
 
 
 def test_a_split_mention_is_a_moved_one_and_a_gained_piece() -> None:

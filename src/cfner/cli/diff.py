@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,10 +16,10 @@ from cfner.cli.show import console, plain, print_json, say
 from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cfner.network.prediction import Entity, Prediction
+    from cfner.corpus.sentence import Span
+    from cfner.network.prediction import Prediction
     from cfner.practice.diff.diff import ModelDiff
-    from cfner.practice.diff.pairs import Kind
-    from cfner.practice.diff.sources import ModelRef, Source
+    from cfner.practice.diff.pairs import Change, Kind
 
 _CONTEXT = 5  # words shown on each side of a change
 _COLOURS = {
@@ -67,21 +68,25 @@ def diff(
     from cfner.pages.page import write_page
     from cfner.practice.diff.diff import diff_models
     from cfner.practice.diff.page import page
-    from cfner.practice.diff.sources import two_models
+    from cfner.practice.diff.sources import literal_texts, text_source, two_models
 
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
-    names, source = _inputs(models_and_text, text, format, tag_column, plain_text)
-    refs: tuple[ModelRef, ModelRef] = two_models(names, step, step2)
-    old, new = (ref.open(device) for ref in refs)
+    if text:
+        models, source = models_and_text, literal_texts(text)
+    elif len(models_and_text) < 2:
+        raise ConfigError(
+            "There is no text to compare on.",
+            remedy="Name a file after the models (cfner diff M M2 TEXT), or give a text with --text.",
+        )
+    else:
+        *models, path = models_and_text
+        source = text_source(path, format=format, tag_column=tag_column, plain=plain_text)
+    first, second = two_models(models, step, step2)
+    old, new = first.open(device), second.open(device)
+    names, judged = (first.name, second.name), source.judged
     found = diff_models(
-        old,
-        new,
-        source.sentences,
-        names=(refs[0].name, refs[1].name),
-        judged=source.judged,
-        keep=keep,
-        batch_size=batch_size,
+        old, new, source.sentences, names=names, judged=judged, keep=keep, batch_size=batch_size
     )
     if html is not None:
         write_page(html, page(found), overwrite=overwrite)
@@ -92,22 +97,6 @@ def diff(
     console().print(f"Computed on {new.network.device}.")
     if html is not None:
         say(f"The page is in {html}.", wrap=False)
-
-
-def _inputs(
-    given: list[str], texts: list[str] | None, format: str | None, tag_column: str | None, is_plain: bool
-) -> tuple[list[str], Source]:
-    """The names of the models, and the text: the last argument unless --text gives it."""
-    from cfner.practice.diff.sources import literal_texts, text_source
-
-    if texts:
-        return given, literal_texts(texts)
-    if len(given) < 2:
-        raise ConfigError(
-            "There is no text to compare on.",
-            remedy="Name a file after the models (cfner diff M M2 TEXT), or give a text with --text.",
-        )
-    return given[:-1], text_source(given[-1], format=format, tag_column=tag_column, plain=is_plain)
 
 
 def _tell(screen: Console, found: ModelDiff, show: int) -> None:
@@ -133,8 +122,7 @@ def _types(found: ModelDiff) -> Table:
     for name in ("before", "after", "same", "lost", "gained", "moved", "→ other", "other →"):
         table.add_column(name, justify="right", no_wrap=True)
     for type_, c in sorted(found.per_type.items()):
-        figures = (c.before, c.after, c.unchanged, c.lost, c.gained, c.moved, c.away, c.to)
-        table.add_row(plain(type_), *(f"{n:,}" if n else "·" for n in figures))
+        table.add_row(plain(type_), *(f"{n:,}" if n else "·" for n in astuple(c)))
     return table
 
 
@@ -151,8 +139,8 @@ def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
         table.add_column("now", no_wrap=True)
     for sentence, change in islice(found.of_kind(kind), show):
         row = [
-            _side(sentence.old, change.old, change.new, _COLOURS[kind]),
-            _side(sentence.new, change.new, change.old, _COLOURS[kind]),
+            _side(sentence.old, change, change.old, _COLOURS[kind]),
+            _side(sentence.new, change, change.new, _COLOURS[kind]),
         ]
         if found.judged_types:
             said = VERDICT_WORDS[change.verdict] if change.verdict else "not labelled"
@@ -163,17 +151,16 @@ def _kind(found: ModelDiff, kind: Kind, show: int) -> Table:
     return table
 
 
-def _side(prediction: Prediction, hit: Entity | None, other: Entity | None, colour: str) -> Text:
+def _side(prediction: Prediction, change: Change, span: Span | None, colour: str) -> Text:
     """The words around a change; the mention in colour with its type, or its place underlined."""
-    from cfner.practice.diff.diff import blank_before
+    from cfner.practice.diff.diff import around, blank_before
 
-    sentence = prediction.sentence
-    places = [entity for entity in (hit, other) if entity is not None]
-    first, last = min(e.first for e in places), max(e.last for e in places)
-    start, end = max(0, first - _CONTEXT), min(len(sentence), last + _CONTEXT)
-    line = Text("… " if start else "")
-    for at in range(start, end):
-        if at > start:
+    sentence, words = prediction.sentence, around(prediction.sentence, change, _CONTEXT)
+    hit = next((e for e in prediction.entities if span is not None and e.first == span.start), None)
+    gone = range(*change.words) if hit is None else range(0)
+    line = Text("… " if words.start else "")
+    for at in words:
+        if at > words.start:
             line.append(blank_before(sentence, at))
         # brackets, so that the boundaries can be seen without colours too
         if hit is not None and hit.first <= at < hit.last:
@@ -182,6 +169,5 @@ def _side(prediction: Prediction, hit: Entity | None, other: Entity | None, colo
             ends = f"]({plain(hit.type).plain} {hit.score:.2f})" if at == hit.last - 1 else ""
             line.append(ends, colour)
         else:
-            gone = hit is None and other is not None and other.first <= at < other.last
-            line.append(plain(sentence.words[at]).plain, f"underline {colour}" if gone else "")
-    return line.append(" …" if end < len(sentence) else "")
+            line.append(plain(sentence.words[at]).plain, f"underline {colour}" if at in gone else "")
+    return line.append(" …" if words.stop < len(sentence) else "")

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
+from dataclasses import asdict, dataclass, field, replace
+from itertools import tee
 from typing import Any
 
-from cfner.corpus.sentence import Sentence
-from cfner.network.prediction import Entity, Prediction, tag
-from cfner.practice.diff.pairs import KINDS, VERDICTS, Kind, SpanChange, Verdict, judge, pair
+from cfner.corpus.sentence import Sentence, Span
+from cfner.network.prediction import Prediction, tag_stream
+from cfner.practice.diff.pairs import KINDS, VERDICTS, Change, Kind, Verdict, judge, pair
 from cfner.store.model_files import LoadedModel
 
 KEEP = 1000  # changed sentences kept as examples; counts are of all
-_CHUNK = 512
-
-
-@dataclass(frozen=True)
-class Change:
-    """A mention that the two models see differently, with both scores."""
-
-    kind: Kind
-    old: Entity | None
-    new: Entity | None
-    verdict: Verdict | None  # None: the text is not labelled, or its labels cannot tell
-    piece: str | None  # 'split' or 'joined': a leftover of a mention that was divided or united
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -44,13 +29,21 @@ class SentenceDiff:
         return self.old.sentence
 
     def to_json(self) -> dict[str, Any]:
-        shown = self.old.to_json()
-        return {
-            "text": shown["text"],
-            "tokens": shown["tokens"],
-            "source": self.sentence.source,
-            "changes": [change.to_json() for change in self.changes],
-        }
+        shown, after = self.old.to_json(), self.new.to_json()
+        old: dict[Span | None, Any] = dict(zip(self.old.spans, shown["entities"], strict=True))
+        new: dict[Span | None, Any] = dict(zip(self.new.spans, after["entities"], strict=True))
+        changes = [
+            {
+                "kind": c.kind,
+                "old": old.get(c.old),
+                "new": new.get(c.new),
+                "verdict": c.verdict,
+                "piece": c.piece,
+            }
+            for c in self.changes
+        ]
+        about = {"text": shown["text"], "tokens": shown["tokens"], "source": self.sentence.source}
+        return {**about, "changes": changes}
 
 
 @dataclass
@@ -83,8 +76,8 @@ class ModelDiff:
     changed_sentences: int = 0
     unchanged: int = 0
     counts: Counter[Kind] = field(default_factory=Counter)
-    verdicts: dict[Kind, Counter[Verdict]] = field(default_factory=dict)
-    per_type: dict[str, TypeCounts] = field(default_factory=dict)
+    verdicts: defaultdict[Kind, Counter[Verdict]] = field(default_factory=lambda: defaultdict(Counter))
+    per_type: defaultdict[str, TypeCounts] = field(default_factory=lambda: defaultdict(TypeCounts))
     changed: list[SentenceDiff] = field(default_factory=list)
 
     @property
@@ -128,7 +121,7 @@ def diff_models(
     keep: int = KEEP,
     batch_size: int = 64,
 ) -> ModelDiff:
-    """Tag the sentences with both models, chunk by chunk, and collect what changed.
+    """Tag the sentences with both models, side by side, and collect what changed.
 
     ``judged`` are the types that the sentences are labelled with: for these each change is called right or
     wrong. By default they are the types that occur, if the sentences come as a list; for an iterator none.
@@ -138,13 +131,17 @@ def diff_models(
         listed = sentences if isinstance(sentences, Sequence) else ()
         judged = {type_ for sentence in listed for type_ in sentence.types}
     found = ModelDiff(*names, old.labels.types, new.labels.types, tuple(sorted(judged)))
-    remaining = iter(sentences)
-    while chunk := list(islice(remaining, _CHUNK)):
-        filled = [sentence for sentence in chunk if len(sentence)]
-        before, after = (tag(model, filled, batch_size=batch_size) for model in (old, new))
-        for left, right in zip(before, after, strict=True):
-            compare(found, left, right, keep)
+    before, after = tee(sentence for sentence in sentences if len(sentence))
+    tagged = (tag_stream(*side, batch_size=batch_size) for side in ((old, before), (new, after)))
+    for left, right in zip(*tagged, strict=True):
+        compare(found, left, right, keep)
     return found
+
+
+def around(sentence: Sentence, change: Change, context: int) -> range:
+    """The words of a change, and so many on each side."""
+    first, end = change.words
+    return range(max(0, first - context), min(len(sentence), end + context))
 
 
 def blank_before(sentence: Sentence, at: int) -> str:
@@ -160,39 +157,34 @@ def compare(found: ModelDiff, old: Prediction, new: Prediction, keep: int) -> No
     found.sentences += 1
     found.unchanged += len(same)
     for span in same:
-        counts = found.per_type.setdefault(span.type, TypeCounts())
+        counts = found.per_type[span.type]
         counts.before += 1
         counts.after += 1
         counts.unchanged += 1
     if not changes:
         return
-    old_entities, new_entities = (dict(zip(side.spans, side.entities, strict=True)) for side in (old, new))
-    told = []
+    if found.judged_types:
+        gold = old.sentence.spans
+        changes = [replace(change, verdict=judge(change, gold, found.judged_types)) for change in changes]
     for change in changes:
-        verdict = None
-        if found.judged_types:
-            verdict = judge(change, old.sentence.spans, found.judged_types)
-        if verdict is not None:
-            found.verdicts.setdefault(change.kind, Counter())[verdict] += 1
         _count(found, change)
-        was = None if change.old is None else old_entities[change.old]
-        now = None if change.new is None else new_entities[change.new]
-        told.append(Change(change.kind, was, now, verdict, change.piece))
     found.changed_sentences += 1
     if len(found.changed) < keep:
-        found.changed.append(SentenceDiff(old, new, tuple(told)))
+        found.changed.append(SentenceDiff(old, new, tuple(changes)))
 
 
-def _count(found: ModelDiff, change: SpanChange) -> None:
+def _count(found: ModelDiff, change: Change) -> None:
     found.counts[change.kind] += 1
+    if change.verdict is not None:
+        found.verdicts[change.kind][change.verdict] += 1
     if change.old is not None:
-        before = found.per_type.setdefault(change.old.type, TypeCounts())
+        before = found.per_type[change.old.type]
         before.before += 1
         before.lost += change.kind == "lost"
         before.away += change.kind in {"retyped", "moved+retyped"}
         before.moved += change.kind == "moved"
     if change.new is not None:
-        after = found.per_type.setdefault(change.new.type, TypeCounts())
+        after = found.per_type[change.new.type]
         after.after += 1
         after.gained += change.kind == "gained"
         after.to += change.kind in {"retyped", "moved+retyped"}

@@ -7,12 +7,13 @@ itself to load or run anything (Content-Security-Policy).
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import astuple
 
-from cfner.corpus.sentence import Sentence
-from cfner.network.prediction import Entity, Prediction
+from cfner.corpus.sentence import Span
+from cfner.network.prediction import Prediction
 from cfner.pages.page import figure, head, table, text, whole_page, word
-from cfner.practice.diff.diff import Change, ModelDiff, SentenceDiff, blank_before
-from cfner.practice.diff.pairs import KINDS, Kind, Verdict
+from cfner.practice.diff.diff import ModelDiff, SentenceDiff, around, blank_before
+from cfner.practice.diff.pairs import KINDS, Change, Kind, Verdict
 
 _CONTEXT = 14  # words shown on each side of a change
 
@@ -81,8 +82,7 @@ def verdict_line(diff: ModelDiff, kind: Kind) -> str:
 def _types(diff: ModelDiff) -> str:
     rows = []
     for type_, c in sorted(diff.per_type.items()):
-        figures = (c.before, c.after, c.unchanged, c.lost, c.gained, c.moved, c.away, c.to)
-        cells = "".join(f"<td>{n:,}</td>" if n else "<td class='zero'>0</td>" for n in figures)
+        cells = "".join(f"<td>{n:,}</td>" if n else "<td class='zero'>0</td>" for n in astuple(c))
         rows.append(f"<tr><td>{word(type_)}</td>{cells}</tr>")
     if not rows:
         return "<section><p class='lead'>Neither model finds a mention in this text.</p></section>"
@@ -124,38 +124,29 @@ def _card(sentence: SentenceDiff, change: Change) -> str:
         about.append(f"<span>{text(sentence.sentence.source)}</span>")
     foot = f"<div class='about'>{''.join(about)}</div>" if about else ""
     sides = (
-        f"<div>{_side(sentence.old, change.old, change.new)}</div>"
-        f"<div>{_side(sentence.new, change.new, change.old)}</div>"
+        f"<div>{_side(sentence.old, change, change.old)}</div>"
+        f"<div>{_side(sentence.new, change, change.new)}</div>"
     )
     return f"<article class='sides box'>{sides}{foot}</article>"
 
 
-def _side(prediction: Prediction, hit: Entity | None, other: Entity | None) -> str:
+def _side(prediction: Prediction, change: Change, hit: Span | None) -> str:
     """The words around a change as one model tags them; a missing mention's words are underlined."""
-    sentence = prediction.sentence
-    places = [entity for entity in (hit, other) if entity is not None]
-    start = max(0, min(entity.first for entity in places) - _CONTEXT)
-    end = min(len(sentence), max(entity.last for entity in places) + _CONTEXT)
-    missing = range(other.first, other.last) if hit is None and other is not None else range(0)
-    shown, at = ["… " if start else ""], start
-    for entity in prediction.entities:
-        if entity.last <= start or entity.first >= end:
-            continue
-        shown.append(_words(sentence, at, entity.first, missing))
-        mark = " class='hit'" if entity is hit else ""
-        inner = _words(sentence, entity.first, entity.last, range(0)).lstrip()
-        told = f"<small>{word(entity.type)} {entity.score:.2f}</small>"
-        shown.append(f"{blank_before(sentence, entity.first)}<mark{mark}>{inner}{told}</mark>")
-        at = entity.last
-    shown.append(_words(sentence, at, end, missing))
-    return "".join(shown).strip() + (" …" if end < len(sentence) else "")
-
-
-def _words(sentence: Sentence, start: int, end: int, missing: range) -> str:
-    """Words, each after its blank if the text has one there."""
-    shown = []
+    sentence, words = prediction.sentence, around(prediction.sentence, change, _CONTEXT)
+    near = [
+        entity for entity in prediction.entities if entity.first < words.stop and entity.last > words.start
+    ]
+    entity_at = {at: entity for entity in near for at in range(entity.first, entity.last)}
+    places = {*words, *entity_at}  # mentions at the edges are shown completely
+    start, end = min(places), max(places) + 1
+    missing = range(0) if hit is not None else range(*change.words)
+    shown = "… " if start else ""
     for at in range(start, end):
-        written = word(sentence.words[at])
-        shown.append(blank_before(sentence, at))
-        shown.append(f"<span class='gone'>{written}</span>" if at in missing else written)
-    return "".join(shown)
+        entity, written = entity_at.get(at), word(sentence.words[at])
+        shown += blank_before(sentence, at) if at > start else ""
+        if entity is not None and at == entity.first:
+            shown += "<mark class='hit'>" if hit is not None and hit.start == at else "<mark>"
+        shown += f"<span class='gone'>{written}</span>" if entity is None and at in missing else written
+        if entity is not None and at == entity.last - 1:
+            shown += f"<small>{word(entity.type)} {entity.score:.2f}</small></mark>"
+    return shown + (" …" if end < len(sentence) else "")

@@ -27,24 +27,23 @@ VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
-class SpanChange:
+class Change:
     """A mention that differs: ``old`` is None if it was gained, ``new`` if it was lost."""
 
     kind: Kind
     old: Span | None
     new: Span | None
-    piece: Literal["split", "joined"] | None = None
+    piece: Literal["split", "joined"] | None = None  # a leftover of a mention that was divided or united
+    verdict: Verdict | None = None  # None: the text is not labelled, or its labels cannot tell
 
     @property
-    def start(self) -> int:
-        return min(span.start for span in (self.old, self.new) if span is not None)
-
-    @property
-    def end(self) -> int:
-        return max(span.end for span in (self.old, self.new) if span is not None)
+    def words(self) -> tuple[int, int]:
+        """From the first word of the two mentions to behind the last."""
+        spans = [span for span in (self.old, self.new) if span is not None]
+        return min(span.start for span in spans), max(span.end for span in spans)
 
 
-def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[SpanChange], list[Span]]:
+def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[Change], list[Span]]:
     """(changes in the order of the sentence, unchanged mentions) of two taggings, each without overlaps."""
     same = set(old) & set(new)
     left, right = ([span for span in sorted(side) if span not in same] for side in (old, new))
@@ -60,19 +59,17 @@ def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[SpanChange], li
             taken.add(b)
     touched_old = {a for *_, a, _ in candidates}
     touched_new = {b for *_, b in candidates}
-    changes = [SpanChange(_kind(a, b), a, b) for a, b in partner_of.items()]
+    changes = [Change(_kind(a, b), a, b) for a, b in partner_of.items()]
     changes += [
-        SpanChange("lost", a, None, "joined" if a in touched_old else None)
-        for a in left
-        if a not in partner_of
+        Change("lost", a, None, "joined" if a in touched_old else None) for a in left if a not in partner_of
     ]
     changes += [
-        SpanChange("gained", None, b, "split" if b in touched_new else None) for b in right if b not in taken
+        Change("gained", None, b, "split" if b in touched_new else None) for b in right if b not in taken
     ]
-    return sorted(changes, key=lambda change: (change.start, change.end)), sorted(same)
+    return sorted(changes, key=lambda change: change.words), sorted(same)
 
 
-def judge(change: SpanChange, gold: Collection[Span], judged: Collection[str]) -> Verdict | None:
+def judge(change: Change, gold: Collection[Span], judged: Collection[str]) -> Verdict | None:
     """Whether a change made a place right or wrong; None where the labels cannot tell.
 
     ``judged`` are the types that the gold labels cover. A mention of another type is wrong where gold has a

@@ -11,7 +11,7 @@ from typing import Final
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import format_of
 from cfner.corpus.report import ReadReport
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
 from cfner.interop.text_stream import read_texts, sentence_of_text
@@ -71,41 +71,31 @@ def two_models(
             remedy="Give two models and a text: cfner diff M M2 TEXT.",
         )
     later = int(ModelFolder(first.source).step().name) if step2 is None else step2
-    earlier = _step_before(first.source, later) if first.step is None else first.step
-    return ModelRef(first.source, earlier), ModelRef(first.source, later)
-
-
-def _step_before(source: str, step: int) -> int:
-    """The step that this one came from: after a rollback that is not the one with the number before."""
-    parent = lineage_step(source, step).parent
-    if parent is None:
+    # the step that it came from: after a rollback that is not the one with the number before
+    earlier = lineage_step(first.source, later).parent if first.step is None else first.step
+    if earlier is None:
         raise ConfigError(
-            f"There is no step before step {step}.", where=source, remedy="Name two steps: --step, --step2."
+            f"There is no step before step {later}.",
+            where=first.source,
+            remedy="Name two steps: --step, --step2.",
         )
-    return parent
+    return ModelRef(first.source, earlier), ModelRef(first.source, later)
 
 
 @dataclass(frozen=True)
 class Source:
     """Sentences to compare on, and the types that they are labelled with (none for plain text)."""
 
-    name: str
     sentences: Iterable[Sentence]
-    judged: tuple[str, ...]
+    judged: tuple[str, ...] = ()
 
 
 def literal_texts(texts: Sequence[str]) -> Source:
-    return Source(
-        "text", [sentence_of_text(text, f"text {number}") for number, text in enumerate(texts, start=1)], ()
-    )
+    return Source([sentence_of_text(text, f"text {number}") for number, text in enumerate(texts, start=1)])
 
 
 def text_source(
-    path: str,
-    *,
-    format: str | None = None,
-    tag_column: str | None = None,
-    plain: bool = False,
+    path: str, *, format: str | None = None, tag_column: str | None = None, plain: bool = False
 ) -> Source:
     """A labelled file or folder in any format (its test split, if it has one), or a text file.
 
@@ -113,11 +103,10 @@ def text_source(
     Plain text is read line by line, one text each.
     """
     if plain or (format is None and _is_plain_text(Path(path))):
-        return Source(path, plain_texts(Path(path)), ())
+        return Source(plain_texts(Path(path)))
     corpus = Corpus.read(path, format=format, tag_column=tag_column)
     sentences = corpus.test or corpus.dev or corpus.train
-    types = sorted({type_ for sentence in sentences for type_ in sentence.types})
-    return Source(path, sentences, tuple(types))
+    return Source(sentences, tuple(sorted(mention_counts(sentences))))
 
 
 def plain_texts(path: Path) -> Iterator[Sentence]:
