@@ -46,7 +46,7 @@ def _cells(line: str, tabs: bool) -> list[str]:
 
 
 def is_document_marker(line: str) -> bool:
-    return re.match(r"-DOCSTART-(?:\s|$)", line) is not None
+    return line.startswith("-DOCSTART-") and line[10:11].strip() == ""
 
 
 def names_columns(line: str) -> bool:
@@ -153,8 +153,8 @@ def rows_of(
         elif line.startswith("#") and not is_word(line, cells, layout, inside=bool(words)):
             report.note(COMMENT, place)
         else:
-            with located(place):
-                _check_columns(line, cells, layout)
+            if "\r" in line or len(cells) != layout.columns:
+                raise _broken(line, cells, layout, place)
             words.append(cells[layout.token])
             tags.append(cells[layout.tag])
             places.append(place)
@@ -175,15 +175,12 @@ def is_word(line: str, cells: Sequence[str], layout: Layout, *, known_tags: set[
         return True  # to be refused with its place, not passed over
 
 
-def _check_columns(line: str, cells: Sequence[str], layout: Layout) -> None:
-    """Refuse a line that is not cut as the others are."""
+def _broken(line: str, cells: Sequence[str], layout: Layout, place: str) -> CorpusError:
     if "\r" in line:
-        raise CorpusError(
-            "a carriage return inside the line.", remedy="End lines with a line feed: tr '\\r' '\\n'."
-        )
-    if len(cells) != layout.columns:
-        counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
-        raise CorpusError(f"{counted} where the file has {layout.columns}.", remedy=_remedy(line))
+        remedy = "End lines with a line feed: tr '\\r' '\\n'."
+        return CorpusError("a carriage return inside the line.", where=place, remedy=remedy)
+    counted = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+    return CorpusError(f"{counted} where the file has {layout.columns}.", where=place, remedy=_remedy(line))
 
 
 def _remedy(line: str) -> str:

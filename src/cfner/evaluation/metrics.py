@@ -61,10 +61,8 @@ def confusions(
     old_words = old_as_other = not_new_words = as_new = 0
     for gold_spans, predicted_spans, length in zip(gold, predicted, lengths, strict=True):
         _refuse_unlisted_gold((span.type for span in gold_spans), old | new)
-        predicted_types = _type_per_word(predicted_spans, length)
-        for gold_type, predicted_type in zip(
-            _type_per_word(gold_spans, length), predicted_types, strict=True
-        ):
+        words = zip(_type_per_word(gold_spans, length), _type_per_word(predicted_spans, length), strict=True)
+        for gold_type, predicted_type in words:
             if gold_type in new:
                 continue
             not_new_words += 1

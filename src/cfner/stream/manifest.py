@@ -32,29 +32,14 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
 def _canonical(value: object) -> bytes:
     # ASCII escapes: lone surrogates, which a damaged text may hold, have no UTF-8 form. The line feed keeps
     # neighbouring values apart.
-    return (json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":")) + "\n").encode(
-        "ascii"
-    )
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return f"{text}\n".encode("ascii")
 
 
 def manifest_of(stream: TaskStream) -> dict[str, Any]:
     """What ``TaskStream.manifest`` gives."""
-    identity = _identity(stream)
-    return {
-        "corpus": stream.corpus_name,
-        **identity,
-        "leftover": stream.leftover,
-        "left_out_types": list(stream.left_out_types),
-        "missing_in_last_step": stream.missing_in_last_step,
-        "overlaps": _overlaps(stream),
-        "warnings": _warnings(stream),
-        "hash": settings_hash(identity),
-    }
-
-
-def _identity(stream: TaskStream) -> dict[str, Any]:
-    """What the hash covers: all that a result can depend on, and nothing that differs between machines."""
-    return {
+    # What the hash covers: all that a result can depend on, and nothing that differs between machines.
+    identity = {
         "format": 1,
         "setting": stream.setting,
         "sampling": stream.sampling,
@@ -65,6 +50,16 @@ def _identity(stream: TaskStream) -> dict[str, Any]:
         "steps": [_slice_facts(stream, step) for step in stream],
         "dev": _facts(stream.dev),
         "test": _facts(stream.test),
+    }
+    return {
+        "corpus": stream.corpus_name,
+        **identity,
+        "leftover": stream.leftover,
+        "left_out_types": list(stream.left_out_types),
+        "missing_in_last_step": stream.missing_in_last_step,
+        "overlaps": _overlaps(stream),
+        "warnings": _warnings(stream),
+        "hash": settings_hash(identity),
     }
 
 

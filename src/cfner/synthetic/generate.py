@@ -29,11 +29,8 @@ TYPES: tuple[str, ...] = (
 _ENTITY_FREE_SHARE = 0.34
 _TAIL_SHARE = 0.3
 _NOISE = {"lower_name": 0.04, "typo": 0.01, "no_full_stop": 0.12, "abbreviate": 0.25, "case": 0.03}
-_FAMILIES: dict[str, list[str]] = {}
-_WEIGHTS: dict[str, float] = {}  # how often a family is drawn, relative to the others
-for _title, _lines in sections("templates.txt").items():
-    _name, _weight = _title.split()
-    _FAMILIES[_name], _WEIGHTS[_name] = _lines, float(_weight)
+_FAMILIES = sections("templates.txt")  # by name and weight: how often one is drawn, relative to the others
+_WEIGHTS = {name: float(weight) for name, weight in map(str.split, _FAMILIES)}
 _SLOT = re.compile(r"\{(\w+)(?::(\w+))?\}")
 _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
 
@@ -77,7 +74,7 @@ def templates() -> tuple[Template, ...]:
     homes: tuple[Split, ...] = ("train", "train", "test", "train", "dev", "train", "test", "train")
     return tuple(
         Template(f"{family}-{number:02d}", family, homes[number % len(homes)], line)
-        for family, lines in _FAMILIES.items()
+        for family, lines in zip(_WEIGHTS, _FAMILIES.values(), strict=True)
         for number, line in enumerate(lines)
     )
 
