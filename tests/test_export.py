@@ -29,7 +29,7 @@ from cfner.files.markdown import escaped
 from cfner.interop.calibration import built_in, compare, read_calibration
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import ExportReport, refuse_occupied
-from cfner.interop.hf_export import export_huggingface, folded
+from cfner.interop.hf_export import folded
 from cfner.interop.hub import push_to_hub
 from cfner.interop.model_card import Provenance, model_card
 from cfner.network.encoders import strip_classifier
@@ -100,7 +100,7 @@ def test_a_linear_head_is_written_as_it_is(model: LoadedModel, tiny_corpus: Corp
     head = LinearHead(model.network.head.hidden, len(model.labels))
     torch.nn.init.normal_(head.bias, generator=torch.Generator().manual_seed(0))
     linear = replace(model, network=Network(model.network.body, head))
-    report = export_huggingface(linear, tmp_path / "hf")
+    report = export_model(linear, tmp_path / "hf")
     stock = AutoModelForTokenClassification.from_pretrained(tmp_path / "hf")
     assert torch.equal(stock.classifier.weight, head.weight)
     assert torch.equal(stock.classifier.bias, head.bias)
@@ -148,7 +148,7 @@ def test_long_texts_are_cut_by_the_pipeline_not_refused(exported: Path) -> None:
 
 def test_a_merged_type_has_one_name(model: LoadedModel, tiny_corpus: Corpus, tmp_path: Path) -> None:
     merged = replace(model, labels=model.labels.renamed(["animal", "dish"], "thing"))
-    export_huggingface(merged, tmp_path / "hf")
+    export_model(merged, tmp_path / "hf")
     sentences = list(tiny_corpus.test)
     assert in_pipeline(tmp_path / "hf", sentences) == in_ours(merged, sentences)
 
@@ -209,7 +209,7 @@ def byte_level() -> LoadedModel:
 def test_words_between_blanks_are_ours(byte_level: LoadedModel, tmp_path: Path) -> None:
     from transformers import pipeline
 
-    export_huggingface(byte_level, tmp_path / "hf")
+    export_model(byte_level, tmp_path / "hf")
     sentences = [Sentence(tuple(text.split())) for text in ("ada saw a fox .", "the soup , of Oslo !")]
     ours = in_ours(byte_level, sentences)
     assert in_pipeline(tmp_path / "hf", sentences) == ours
@@ -289,7 +289,8 @@ def test_an_encoder_is_told_by_its_name_on_the_hub_alone(
     first = known.steps[0]
     config = {**first.record["config"], "encoder": encoder, "parameters": {"words": encoder, "k": 3}}
     facts = replace(known, steps=(replace(first, record={**first.record, "config": config}), known.steps[1]))
-    report = ExportReport.of("hf", exported, model, built_in(), compare(torch.eye(2), torch.eye(2)))
+    same = compare(torch.eye(2), torch.eye(2))
+    report = ExportReport("hf", exported, model.labels.types, "BIO", "cosine", 64, "built in", None, same)
     card = model_card(replace(model, encoder=encoder), report, facts)
     assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == (encoder if on_hub else None)
     settings = json.loads(card.split("```json\n")[1].split("```")[0])
@@ -315,8 +316,8 @@ def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
     record = {"name": hostile, "kind": hostile, "types": [hostile], "data": {"train": {"hash": hostile}}}
     step = LineageStep(StoredStep(tmp_path, "0001", hostile), record, (hostile,), None, None)
     facts = Provenance(f"m\n---\n# {hostile}", (step,))
-    export_huggingface(named, tmp_path / "hf", facts=facts, license="mit")
-    text = (tmp_path / "hf" / "README.md").read_text()
+    text = model_card(named, export_model(named, tmp_path / "hf"), facts, license="mit")
+    (tmp_path / "hf" / "README.md").write_text(text)
     assert front_matter(tmp_path / "hf")["license"] == "mit"
     assert "\n# m" in text and "\n---\n# <" not in text
     body = text.split("---\n", 2)[2]
@@ -347,7 +348,7 @@ def test_numbers_stay_readable_in_the_source() -> None:
 
 
 def test_a_model_without_history_says_so(model: LoadedModel, tmp_path: Path) -> None:
-    export_huggingface(model, tmp_path / "hf")
+    export_model(model, tmp_path / "hf")
     text = (tmp_path / "hf" / "README.md").read_text()
     assert "history is not recorded" in text and "No scores were recorded" in text
     assert "model-index" not in front_matter(tmp_path / "hf")
@@ -356,7 +357,7 @@ def test_a_model_without_history_says_so(model: LoadedModel, tmp_path: Path) -> 
 def test_a_scheme_that_the_pipeline_does_not_know_is_told(model: LoadedModel, tmp_path: Path) -> None:
     labels = LabelSpace.of(["O", "B-a", "I-a", "E-a", "S-a", "B-b", "I-b", "E-b", "S-b"])
     assert len(labels) == len(model.labels)
-    export_huggingface(replace(model, labels=labels), tmp_path / "hf")
+    export_model(replace(model, labels=labels), tmp_path / "hf")
     assert "scheme BIOES" in (tmp_path / "hf" / "README.md").read_text()
 
 
@@ -392,7 +393,7 @@ def test_an_export_that_says_something_else_is_an_error(
 
     monkeypatch.setattr("cfner.interop.hf_export.folded", wrong)
     with pytest.raises(ModelError, match="another label than the original"):
-        export_huggingface(model, tmp_path / "hf")
+        export_model(model, tmp_path / "hf")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -517,7 +518,7 @@ def test_a_tokenizer_that_does_not_fit_is_told(
 
     monkeypatch.setattr(type(model.tokenizer), "save_pretrained", full)
     with pytest.raises(ModelError, match="Writing failed: No space left"):
-        export_huggingface(model, tmp_path / "hf")
+        export_model(model, tmp_path / "hf")
     assert list(tmp_path.iterdir()) == []
 
 

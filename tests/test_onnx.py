@@ -29,7 +29,7 @@ from cfner.interop.calibration import word_logits
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import refuse_occupied
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
-from cfner.interop.onnx_export import export_onnx, write_onnx
+from cfner.interop.onnx_export import write_onnx
 from cfner.interop.prediction_files import predict_file
 from cfner.network.encoders import strip_classifier
 from cfner.network.head import make_head
@@ -139,7 +139,7 @@ def test_a_folder_that_is_gone_is_not_told(
     encoder: str, model: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
-    export_onnx(replace(model, encoder=encoder), tmp_path / "onnx")
+    export_model(replace(model, encoder=encoder), tmp_path / "onnx", "onnx")
     assert json.loads((tmp_path / "onnx" / "labels.json").read_text())["encoder"] == "gone"
 
 
@@ -149,12 +149,13 @@ def test_an_export_with_something_of_the_users_is_not_replaced(exported: Path, t
     assert facts.pop("files") == sorted(file.name for file in folder.iterdir())
     refuse_occupied(folder, overwrite=True)
     (folder / "notes.txt").write_text("mine")
-    for _ in range(2):
-        with pytest.raises(ModelError, match=r"no part of it: 'notes\.txt'"):
-            refuse_occupied(folder, overwrite=True)
-        (folder / "cfner_export.json").write_text(json.dumps(facts))  # as exports were once written
+    with pytest.raises(ModelError, match=r"no part of it: 'notes\.txt'"):
+        refuse_occupied(folder, overwrite=True)
     (folder / "notes.txt").unlink()
     refuse_occupied(folder, overwrite=True)
+    (folder / "cfner_export.json").write_text(json.dumps(facts))  # one that does not say what it wrote
+    with pytest.raises(ModelError, match=r"no part of it: 'README\.md'"):
+        refuse_occupied(folder, overwrite=True)
 
 
 on_request = pytest.mark.skipif(
@@ -240,7 +241,7 @@ def test_a_family_that_cannot_be_traced_is_named(
 
     monkeypatch.setattr(torch.onnx, "export", fails)
     with pytest.raises(ModelError, match=r"'bert' as ONNX.*--to hf") as caught:
-        export_onnx(model, tmp_path / "x")
+        export_model(model, tmp_path / "x", "onnx")
     assert len(str(caught.value).splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -252,7 +253,7 @@ def test_a_file_that_computes_something_else_is_not_exported(
     model: LoadedModel, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
-    export_onnx(model, tmp_path / "same")
+    export_model(model, tmp_path / "same", "onnx")
     other = LoadedModel(
         Network(model.network.body, make_head("linear", 32, len(model.labels))),
         model.tokenizer,
@@ -262,7 +263,7 @@ def test_a_file_that_computes_something_else_is_not_exported(
         None,
     )
     with pytest.raises(ModelError, match="gives other logits"):
-        export_onnx(other, tmp_path / "other")
+        export_model(other, tmp_path / "other", "onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["same"]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
 from cfner.errors import ConfigError, ModelError, nearest
+from cfner.files.atomic import atomic_folder
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx, refuse_device
 from cfner.store.model_files import LoadedModel
@@ -13,10 +16,11 @@ from cfner.store.open import open_model
 
 Kind = Literal["hf", "onnx"]
 Runtime = Literal["torch", "onnx", "onnx-int8"]
+_CLOSE = 1e-2  # logits of a float ONNX file that differ more are a fault; usual are 1e-5
 
 
 def export_model(
-    source: str | Path,
+    source: LoadedModel | str | Path,
     folder: str | Path,
     to: str = "hf",
     *,
@@ -26,32 +30,69 @@ def export_model(
     license: str | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
-    """Export a model folder's current step (or another), or a checkpoint, for other programs.
+    """Export a model for other programs: a folder's current step (or another), a checkpoint, a loaded model.
 
-    ``to``: "hf" (a stock transformers folder) or "onnx" (with ``int8``: 8-bit weights). ``calibrate`` names a
-    file of ordinary text of the model's domain, on which the export is measured.
+    ``to``: "hf" (a stock transformers folder) or "onnx" (with ``int8``: 8-bit weights), with a model card.
+    What was written is read back and compared with the original before the folder gets its name, on the
+    ordinary text of the model's domain in the file ``calibrate`` (default: a dozen built-in sentences).
     """
     # not at the top: whoever only predicts does not need them
-    from cfner.interop.calibration import read_calibration
-    from cfner.interop.hf_export import export_huggingface
-    from cfner.interop.model_card import Provenance
-    from cfner.interop.onnx_export import export_onnx
+    from cfner.interop.calibration import built_in, compare, read_calibration, word_logits
+    from cfner.interop.hf_export import write_huggingface
+    from cfner.interop.model_card import Provenance, model_card
+    from cfner.interop.onnx_export import write_onnx_folder
 
     if to not in get_args(Kind):
         raise ConfigError(f"There is no export to '{to}'.", remedy=nearest(to, get_args(Kind)))
     if int8 and to != "onnx":
         raise ConfigError("Only ONNX can have 8-bit weights.", remedy="Leave int8 out, or export to onnx.")
-    refuse_occupied(Path(folder), overwrite)  # before anything large is read
-    texts = None if calibrate is None else read_calibration(calibrate)
-    # on the processor, where the export is read back and compared
-    model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
-    if to == "hf":
-        return export_huggingface(
-            model, folder, calibration=texts, facts=facts, license=license, overwrite=overwrite
+    target = Path(folder)
+    refuse_occupied(target, overwrite)  # before anything large is read
+    measured_on = built_in() if calibrate is None else read_calibration(calibrate)
+    if isinstance(source, LoadedModel):
+        model, facts = source, Provenance(target.name)
+    else:  # on the processor, where the export is read back and compared
+        model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
+    with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
+        norm = None
+        if to == "hf":
+            logits, norm = write_huggingface(model, unfinished, measured_on)
+        else:
+            logits = write_onnx_folder(model, unfinished, measured_on, int8=int8)
+        original = word_logits(model.network, model.encode(measured_on.sentences))
+        report = ExportReport(
+            kind="onnx-int8" if int8 else to,
+            folder=target,
+            types=model.labels.types,
+            scheme=model.labels.scheme,
+            head=model.network.head.kind,
+            max_length=model.max_length,
+            calibrated_on=measured_on.source,
+            mean_feature_norm=norm,
+            agreement=compare(original, logits),
         )
-    return export_onnx(
-        model, folder, int8=int8, calibration=texts, facts=facts, license=license, overwrite=overwrite
-    )
+        _refuse_other_answers(report)
+        report.write(unfinished, model_card(model, report, facts, license=license))
+    return report
+
+
+def _refuse_other_answers(report: ExportReport) -> None:
+    """Of 8-bit weights the agreement is only reported."""
+    same = report.agreement
+    if report.kind == "hf" and same.same_label < same.words:
+        raise ModelError(
+            f"The exported model gives {same.words - same.same_label} of {same.words} words another label "
+            "than the original.",
+            where=str(report.folder),
+            remedy="This is a fault of the export for this kind of encoder: please report it.",
+        )
+    if report.kind == "onnx" and not same.largest_logit_difference <= _CLOSE:
+        raise ModelError(
+            "The ONNX file gives other logits than the model (they differ by up to "
+            f"{same.largest_logit_difference:.2g}).",
+            where=str(report.folder),
+            remedy="This encoder cannot be exported faithfully; use it in torch, or export --to hf.",
+        )
 
 
 def open_for_prediction(
@@ -76,6 +117,8 @@ def open_for_prediction(
     if runtime in (None, "torch"):
         return open_model(source, step, device=device)
     refuse_device(device)
-    from cfner.interop.onnx_export import in_onnx
-
-    return in_onnx(open_model(source, step, device="cpu"), int8=runtime == "onnx-int8")
+    with tempfile.TemporaryDirectory(prefix="cfner-onnx-") as temporary:
+        folder = Path(temporary) / "model"
+        model = open_model(source, step, device="cpu")
+        export_model(model, folder, "onnx", int8=runtime == "onnx-int8")
+        return read_onnx(folder)

@@ -9,8 +9,7 @@ from typing import Any
 
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
-from cfner.interop.calibration import Agreement, Calibration
-from cfner.store.model_files import LoadedModel
+from cfner.interop.calibration import Agreement
 
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 
@@ -68,23 +67,6 @@ class ExportReport:
     calibrated_on: str
     mean_feature_norm: float | None  # by which a cosine head was divided
     agreement: Agreement
-
-    @classmethod
-    def of(
-        cls, kind: str, folder: Path, model: LoadedModel, measured_on: Calibration, agreement: Agreement,
-        mean_feature_norm: float | None = None,
-    ) -> ExportReport:  # fmt: skip
-        return cls(
-            kind=kind,
-            folder=folder,
-            types=model.labels.types,
-            scheme=model.labels.scheme,
-            head=model.network.head.kind,
-            max_length=model.max_length,
-            calibrated_on=measured_on.source,
-            mean_feature_norm=mean_feature_norm,
-            agreement=agreement,
-        )
 
     def to_json(self) -> dict[str, Any]:
         facts = {key: value for key, value in asdict(self).items() if key != "folder"}

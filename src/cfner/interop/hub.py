@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cfner.errors import ModelError
 from cfner.interop.export import export_model
 from cfner.interop.export_folder import is_export
-from cfner.interop.hf_export import export_huggingface
 from cfner.store.model_files import LoadedModel
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
 
 
 def push_to_hub(
@@ -24,47 +20,39 @@ def push_to_hub(
     private: bool | None = None,
     token: str | None = None,
     commit_message: str = "Upload model",
-    revision: str | None = None,
-    create_pr: bool = False,
+    **commit: Any,
 ) -> str:
     """Upload an exported folder, or export a model (loaded, or a folder of steps) and upload that.
 
-    The repository is made if there is none. ``token``: default is the one of ``hf auth login``. Returns the
-    address of the commit.
+    The repository is made if there is none. ``token``: default is the one of ``hf auth login``. ``commit``:
+    what else the hub is told, such as ``revision`` and ``create_pr``. Returns the address of the commit.
     """
-    import huggingface_hub
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
     with tempfile.TemporaryDirectory(prefix="cfner-hub-") as temporary:
         # the card is titled after the repository
         folder = Path(temporary) / repo_id.rsplit("/", 1)[-1]
-        if isinstance(model, LoadedModel):
-            export_huggingface(model, folder)
-        elif is_export(Path(model)):
+        if not isinstance(model, LoadedModel) and is_export(Path(model)):
             folder = Path(model)
         else:
             export_model(model, folder, "hf", step=step)
-        return _upload(
-            folder,
-            huggingface_hub.HfApi(token=token),
-            repo_id,
-            private,
-            commit_message=commit_message,
-            revision=revision,
-            create_pr=create_pr,
-        )
-
-
-def _upload(folder: Path, api: HfApi, repo_id: str, private: bool | None, **commit: Any) -> str:
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
-
-    try:
-        api.create_repo(repo_id, private=private, repo_type="model", exist_ok=True)
-        done = api.upload_folder(folder_path=folder, repo_id=repo_id, repo_type="model", **commit)
-    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"The hub did not take the model ({first}).",
-            where=repo_id,
-            remedy="Check the name (OWNER/NAME), the network, and that you are logged in: hf auth login.",
-        ) from error
-    return str(done)
+        try:
+            api = HfApi(token=token)
+            api.create_repo(repo_id, private=private, repo_type="model", exist_ok=True)
+            return str(
+                api.upload_folder(
+                    folder_path=folder,
+                    repo_id=repo_id,
+                    repo_type="model",
+                    commit_message=commit_message,
+                    **commit,
+                )
+            )
+        except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelError(
+                f"The hub did not take the model ({first}).",
+                where=repo_id,
+                remedy="Check the name (OWNER/NAME), the network, and that you are logged in: hf auth login.",
+            ) from error

@@ -1,15 +1,13 @@
-"""From a network to an ONNX file: traced, checked against the original, and made smaller if asked for."""
+"""From a network to an ONNX file: traced, and made smaller if asked for."""
 
 from __future__ import annotations
 
 import copy
 import importlib.util
 import logging
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,61 +16,31 @@ from torch import Tensor, nn
 
 from cfner.batches.loader import collate
 from cfner.errors import MissingExtraError, ModelError
-from cfner.files.atomic import atomic_folder
 from cfner.files.json_files import write_json
-from cfner.interop.calibration import Calibration, built_in, compare, word_logits
-from cfner.interop.export_folder import ExportReport, refuse_occupied
+from cfner.interop.calibration import Calibration, built_in, word_logits
 from cfner.interop.hf_export import name_labels, save_tokenizer
-from cfner.interop.model_card import Provenance, model_card
-from cfner.interop.onnx import ONNX_FILE, OnnxModel, OnnxNetwork, onnxruntime, read_onnx
+from cfner.interop.onnx import ONNX_FILE, OnnxNetwork, onnxruntime
 from cfner.interop.redact import public
 from cfner.store.model_files import LoadedModel
 
 _ONE_FILE = 1_800_000_000  # bytes of weights that an ONNX file can hold with some room; more go beside it
-_CLOSE = 1e-2  # logits of the float file that differ more are a fault; usual are 1e-5
 
 
-def export_onnx(
-    model: LoadedModel,
-    folder: str | Path,
-    *,
-    int8: bool = False,
-    calibration: Calibration | None = None,
-    facts: Provenance | None = None,
-    license: str | None = None,
-    overwrite: bool = False,
-) -> ExportReport:
-    """Write model.onnx (encoder and head), tokenizer, labels and a model card into a new folder.
-
-    The file is run and compared with the original on ``calibration`` (default: a dozen built-in sentences);
-    float logits that differ are an error, for ``int8`` (8-bit weights) the agreement is reported.
-    """
-    target = Path(folder)
-    measured_on = calibration or built_in()
-    with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
-        write_onnx(model, unfinished / ONNX_FILE, int8=int8)
-        _write_neighbours(model, unfinished)
-        text = model.encode(measured_on.sentences)
-        exported = word_logits(OnnxNetwork(unfinished / ONNX_FILE), text)
-        agreement = compare(word_logits(model.network, text), exported)
-        report = ExportReport.of("onnx-int8" if int8 else "onnx", target, model, measured_on, agreement)
-        if not int8 and not report.agreement.largest_logit_difference <= _CLOSE:
-            raise ModelError(
-                "The ONNX file gives other logits than the model (they differ by up to "
-                f"{report.agreement.largest_logit_difference:.2g}).",
-                where=str(target),
-                remedy="This encoder cannot be exported faithfully; use it in torch, or export --to hf.",
-            )
-        card = model_card(model, report, facts or Provenance(target.name), license=license)
-        report.write(unfinished, card)
-    return report
-
-
-def in_onnx(model: LoadedModel, *, int8: bool = False) -> OnnxModel:
-    """The same model run by onnxruntime; the files are made in a temporary folder and removed."""
-    with tempfile.TemporaryDirectory(prefix="cfner-onnx-") as folder:
-        export_onnx(model, Path(folder) / "model", int8=int8)
-        return read_onnx(Path(folder) / "model")
+def write_onnx_folder(
+    model: LoadedModel, folder: Path, measured_on: Calibration, *, int8: bool = False
+) -> Tensor:
+    """Write model.onnx (encoder and head), tokenizer and labels; the logits [N, C] of the file when run."""
+    write_onnx(model, folder / ONNX_FILE, int8=int8)
+    save_tokenizer(model, folder)
+    body: Any = model.network.body
+    config = copy.deepcopy(body.config)
+    name_labels(config, model.labels.labels)
+    config.architectures = [type(body).__name__]
+    config.to_json_file(folder / "config.json", use_diff=True)
+    limits = {"max_length": model.max_length, "overlap": model.overlap}
+    facts = {**model.labels.to_json(), **limits, "encoder": public(model.encoder)}
+    write_json(folder / "labels.json", facts)
+    return word_logits(OnnxNetwork(folder / ONNX_FILE), model.encode(measured_on.sentences))
 
 
 def write_onnx(model: LoadedModel, file: Path, *, int8: bool = False) -> None:
@@ -153,18 +121,6 @@ def _quantise(file: Path, large: bool) -> None:
     file.unlink()
     file.with_name(file.name + ".data").unlink(missing_ok=True)
     small.rename(file)
-
-
-def _write_neighbours(model: LoadedModel, folder: Path) -> None:
-    save_tokenizer(model, folder)
-    body: Any = model.network.body
-    config = copy.deepcopy(body.config)
-    name_labels(config, model.labels.labels)
-    config.architectures = [type(body).__name__]
-    config.to_json_file(folder / "config.json", use_diff=True)
-    limits = {"max_length": model.max_length, "overlap": model.overlap}
-    facts = {**model.labels.to_json(), **limits, "encoder": public(model.encoder)}
-    write_json(folder / "labels.json", facts)
 
 
 @contextmanager
