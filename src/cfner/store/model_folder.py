@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -85,25 +86,26 @@ class ModelFolder:
     def _pointer(self) -> tuple[str, str | None]:
         """Name and hash of the current step, as the pointer has them."""
         path = self.path / CURRENT
-        if not path.is_symlink() and not path.exists():
+        if not os.path.lexists(path):
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),
                 remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
             )
-        remedy = "Point it to a step: cfner rollback MODEL STEP."
         try:
             refuse_unusual(path)
             # as bytes: reading text would make any line end a good one
             pointer = path.read_bytes().decode("ascii")
             found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", pointer)
         except (OSError, ValueError) as error:
-            raise ModelError(
-                f"The pointer CURRENT cannot be read: {error}.", where=str(self.path), remedy=remedy
-            ) from error
+            raise self._misled(f"cannot be read: {error}") from error
         if found is None:
-            raise ModelError("The pointer CURRENT is damaged.", where=str(self.path), remedy=remedy)
+            raise self._misled("is damaged")
         return found[1], found[2]
+
+    def _misled(self, how: str) -> ModelError:
+        remedy = "Point it to a step: cfner rollback MODEL STEP."
+        return ModelError(f"The pointer CURRENT {how}.", where=str(self.path), remedy=remedy)
 
     def step(self, name: str | int | None = None) -> StoredStep:
         """A step by name or number; the current one by default."""
@@ -115,15 +117,10 @@ class ModelFolder:
                 remedy=f"Steps here: {', '.join(self.names()) or 'none'}.",
             )
         folder = self.steps_path / wanted
-        for part in (self.steps_path, folder):
-            refuse_unusual(part, a_folder=True)
+        refuse_unusual(folder, a_folder=True)
         seal = _read_seal(folder)
         if sealed not in {None, seal["hash"]}:
-            raise ModelError(
-                f"The pointer CURRENT names step '{wanted}', but not with that step's hash.",
-                where=str(self.path),
-                remedy="Point it to a step: cfner rollback MODEL STEP.",
-            )
+            raise self._misled(f"names step '{wanted}', but not with that step's hash")
         return StoredStep(folder, wanted, seal["hash"])
 
     def verified(self, name: str | int | None = None) -> StoredStep:
@@ -140,24 +137,14 @@ class ModelFolder:
             refuse_unusual(step.folder / file)
         for file in sorted(files | set(seal["files"])):
             if file not in files or file not in seal["files"]:
-                raise ModelError(
-                    f"The file is {'missing' if file not in files else 'not part of the step'}.",
-                    where=f"{step.folder}/{file}",  # the name may be anything, also a path elsewhere
-                    remedy="Restore the step from a copy.",
-                )
+                problem = "missing" if file not in files else "not part of the step"
+                # the name may be anything, also a path elsewhere
+                raise damaged(f"The file is {problem}.", f"{step.folder}/{file}")
             if sha256_of(step.folder / file) != seal["files"][file]:
-                raise ModelError(
-                    "The file has changed since the step was saved.",
-                    where=str(step.folder / file),
-                    remedy="Restore the step from a copy.",
-                )
+                raise damaged("The file has changed since the step was saved.", step.folder / file)
         as_written = as_json(seal).encode() == (step.folder / SEAL).read_bytes()
         if _hash_of(seal["files"]) != seal["hash"] or not as_written:
-            raise ModelError(
-                "The seal does not match its files.",
-                where=str(step.folder / SEAL),
-                remedy="Restore the step from a copy.",
-            )
+            raise damaged("The seal does not match its files.", step.folder / SEAL)
 
     def refuse_unsealed(self) -> None:
         """A step is sealed before it gets its name: one without a seal has lost it."""
@@ -200,17 +187,17 @@ class ModelFolder:
                 file.unlink(missing_ok=True)
 
 
+def damaged(what: str, where: Path | str) -> ModelError:
+    return ModelError(what, where=str(where), remedy="Restore the step from a copy.")
+
+
 def _read_seal(folder: Path) -> dict[str, Any]:
     """The seal of a step: the hash of each file and of all of them; a damaged one is an error."""
     seal = read_json(folder / SEAL)
     whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
     # the hash is told in pages and terminals, also of steps that nobody verified: it may be nothing else
     if not whole or not (isinstance(seal.get("hash"), str) and _HASH.fullmatch(seal["hash"])):
-        raise ModelError(
-            f"The seal of step '{folder.name}' is damaged.",
-            where=str(folder / SEAL),
-            remedy="Restore the step from a copy.",
-        )
+        raise damaged(f"The seal of step '{folder.name}' is damaged.", folder / SEAL)
     return cast("dict[str, Any]", seal)
 
 

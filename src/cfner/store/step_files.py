@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from cfner.errors import CfnerError, ModelError, problems
-from cfner.store.model_folder import StoredStep
+from cfner.store.model_folder import StoredStep, damaged
 from cfner.stream.labels import LabelSpace
 
 FACTS = "step.json"
@@ -97,11 +97,7 @@ def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made])
             raise TypeError("it holds no table")
         return make(value)
     except (CfnerError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ModelError(
-            f"The file is damaged or incomplete: {_in_words(error)}",
-            where=str(step.folder / file),
-            remedy="Restore the step from a copy.",
-        ) from error
+        raise damaged(f"The file is damaged or incomplete: {_in_words(error)}", step.folder / file) from error
 
 
 def read_if_there(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made | None:
