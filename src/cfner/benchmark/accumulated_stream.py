@@ -8,6 +8,7 @@ also carries the true labels of all types learned so far. The difference is what
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
@@ -28,6 +29,10 @@ class AccumulatedStream(TaskStream):
     def manifest(self) -> dict[str, Any]:
         plain = super().manifest()
         return {**plain, "labels": self.labels, "hash": settings_hash({plain["hash"]: self.labels})}
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(self._step(index) for index in range(len(self)))
 
     def _step(self, index: int) -> Step:
         so_far = tuple(type_ for group in self.types_per_step[: index + 1] for type_ in group)
