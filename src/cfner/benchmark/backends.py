@@ -8,10 +8,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 from cfner.benchmark.worker import WATCH_PARENT
 from cfner.errors import ConfigError, import_extra
@@ -35,32 +34,19 @@ class Backend(Protocol):
         ...
 
 
-def worker_command(folder: Path, processes: int = 1) -> list[str]:
-    module = ["-m", "cfner.benchmark.worker", str(folder.resolve()), WATCH_PARENT]
-    if processes == 1:
-        return [sys.executable, *module]
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes"]
-    return [*launch, str(processes), *module]
-
-
-def start_worker(
-    folder: Path, environment: dict[str, str], processes: int = 1
-) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+def start_worker(folder: Path, environment: dict[str, str], processes: int = 1) -> subprocess.Popen[bytes]:
     """A worker whose life ends with this process: it reads from a pipe that nobody else holds."""
-    log = (folder / LOG).open("ab")
-    process = subprocess.Popen(
-        worker_command(folder, processes),
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=log,
-        env={**os.environ, **environment},
-        start_new_session=True,  # a ctrl-c is for the grid, which then stops its workers itself
-    )
-    return process, log
-
-
-def threads_for(jobs: int, cores: int | None = None) -> int:
-    return max(1, (cores or os.cpu_count() or 1) // jobs)
+    launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", str(processes)]
+    worker = ["-m", "cfner.benchmark.worker", str(folder.resolve()), WATCH_PARENT]
+    with (folder / LOG).open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, *(launch if processes > 1 else []), *worker],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **environment},
+            start_new_session=True,  # a ctrl-c is for the grid, which then stops its workers itself
+        )
 
 
 def environment_for(threads: int, device: int | None = None) -> dict[str, str]:
@@ -76,7 +62,7 @@ class LocalProcesses:
     threads: int
     devices: Sequence[int] = ()
     processes: int = 1
-    _running: dict[Path, tuple[subprocess.Popen[bytes], IO[bytes], int | None]] = field(default_factory=dict)
+    _running: dict[Path, tuple[subprocess.Popen[bytes], int | None]] = field(default_factory=dict)
 
     @classmethod
     def sized(cls, jobs: int | None, processes: int = 1) -> LocalProcesses:
@@ -88,34 +74,33 @@ class LocalProcesses:
         slots = fits if jobs is None else jobs
         if slots < 1 or processes < 1:
             raise ConfigError(f"{slots} jobs cannot run.", remedy="Give --jobs a number of 1 or more.")
-        return cls(slots, threads_for(slots), range(gpus) if gpus and processes == 1 else (), processes)
+        threads = max(1, (os.cpu_count() or 1) // slots)
+        return cls(slots, threads, range(gpus) if processes == 1 else (), processes)
 
     def start(self, folder: Path) -> None:
-        taken = {device for *_, device in self._running.values()}
+        taken = {device for _, device in self._running.values()}
         device = next((d for d in self.devices if d not in taken), None)
-        process, log = start_worker(folder, environment_for(self.threads, device), self.processes)
-        self._running[folder] = (process, log, device)
+        process = start_worker(folder, environment_for(self.threads, device), self.processes)
+        self._running[folder] = (process, device)
 
     def ended(self) -> list[tuple[Path, int]]:
-        done = []
-        for folder, (process, log, _) in list(self._running.items()):
-            code = process.poll()
-            if code is not None:
-                _close(process, log)
-                del self._running[folder]
-                done.append((folder, code))
-        return done
+        done = [
+            (folder, process) for folder, (process, _) in self._running.items() if process.poll() is not None
+        ]
+        for folder, process in done:
+            process.communicate()  # closes the pipe
+            del self._running[folder]
+        return [(folder, process.returncode) for folder, process in done]
 
     def stop(self) -> None:
-        for process, _, _ in self._running.values():
+        for process, _ in self._running.values():
             process.terminate()
-        for process, log, _ in self._running.values():
+        for process, _ in self._running.values():
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
-            _close(process, log)
+            process.communicate()
         self._running.clear()
 
 
@@ -194,18 +179,8 @@ def _ray_job(folder: str, environment: dict[str, str], processes: int) -> int:
     """Runs on a machine of the cluster."""
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"{folder} is not on this machine: RUNS must be on a shared disk")
-    process, log = start_worker(Path(folder), environment, processes)
-    try:
+    with start_worker(Path(folder), environment, processes) as process:
         return process.wait()
-    finally:
-        _close(process, log)
-
-
-def _close(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
-    log.close()
-    if process.stdin is not None:
-        with suppress(BrokenPipeError):
-            process.stdin.close()
 
 
 def _memory_gib() -> int:

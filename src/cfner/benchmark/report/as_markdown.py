@@ -16,7 +16,7 @@ def _block(block: Block, folder: str) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escaped(block.text)}\n"
     if isinstance(block, Paragraph):
-        return f"**{escaped(block.text)}**\n" if block.loud else f"{_sentence(block.text)}\n"
+        return f"**{escaped(block.text)}**\n" if block.loud else f"{escaped(block.text)}\n"
     if isinstance(block, Picture):
         return f"![{escaped(block.svg.title)}]({folder}/{block.name}.svg)\n"
     return table([escaped(name) for name in block.head], [[_cell(c) for c in row] for row in block.rows])
@@ -24,9 +24,3 @@ def _block(block: Block, folder: str) -> str:
 
 def _cell(cell: Cell) -> str:
     return f"**{escaped(cell.text)}**" if cell.bold else escaped(cell.text)
-
-
-def _sentence(text: str) -> str:
-    """A line must not become a list, a quotation or a heading by its first sign."""
-    shown = escaped(text)
-    return f"\\{shown}" if shown[:1] in {"-", "+", "="} else shown
