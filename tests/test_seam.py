@@ -115,12 +115,12 @@ def test_a_first_step_that_is_not_plain_is_shared_with_nobody(
     def cell(name: str) -> Cell:
         (choice,) = parse_methods(name)
         config = choice.applied_to(TrainingConfig.build({"encoder": "minilm"}))
-        return Cell(Source(str(tiny_data), min_mentions=1), Division(2, 2), choice, config)
+        return Cell(Source(str(tiny_data), min_mentions=1), Division(2, 2), name, config)
 
     cells: dict[str, Any] = {name: cell(name) for name in ("cfner", "extendner", "own-first")}
     keys = {name: one.first_step_key(one.stream(tiny_corpus)) for name, one in cells.items()}
     assert keys["cfner"] == keys["extendner"] != keys["own-first"]
-    assert cells["cfner"].first_step().method.name == "finetune"
+    assert cells["cfner"].first_step().method == "finetune"
     assert cells["own-first"].first_step() is cells["own-first"]
 
 

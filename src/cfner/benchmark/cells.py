@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
@@ -48,13 +50,9 @@ class MethodChoice:
             if not equals:
                 raise ConfigError(f"'{pair}' in '{text.strip()}' sets nothing.", remedy=_HOW)
             parameters[name.strip()] = _value(value.strip())
-        choice = cls(
-            found[1], tuple(sorted(parameters.items())), tuple(sorted(set(_listed(found["without"]))))
-        )
-        create(
-            choice.name, dict(choice.parameters), choice.without
-        )  # a wrong name is an error before any work
-        return choice
+        without = tuple(sorted(set(_listed(found["without"]))))
+        create(found[1], parameters, without)  # a wrong name is an error before any work
+        return cls(found[1], tuple(sorted(parameters.items())), without)
 
     def __str__(self) -> str:
         with_ = _pairs(self.parameters)
@@ -91,10 +89,10 @@ class Cell:
 
     source: Source
     division: Division
-    method: MethodChoice
+    method: str  # as tables name it
     config: TrainingConfig  # of this method, with its seed
     uses: tuple[str, ...] = ()
-    common: tuple[tuple[str, Any], ...] = ()  # parameters that were given to all methods of the grid
+    common: Mapping[str, Any] = field(default_factory=dict)  # parameters given to all methods of the grid
 
     @property
     def seed(self) -> int:
@@ -146,7 +144,7 @@ class Cell:
             **settings,
             **self.source.facts(),
             "recipe": RECIPE,
-            "parameters": _pairs(self.common) or "none",
+            "parameters": _pairs(sorted(self.common.items())) or "none",
             "text": text[:12],
         }
 
@@ -155,28 +153,17 @@ class Cell:
         if not self.shares_first_step:
             return self
         plain = MethodChoice("finetune")
-        return replace(self, method=plain, config=plain.applied_to(self.config), uses=())
+        return replace(self, method=str(plain), config=plain.applied_to(self.config), uses=())
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "source": self.source.to_json(),
-            "division": vars(self.division),
-            "method": str(self.method),
-            "config": self.config.model_dump(mode="json"),
-            "uses": list(self.uses),
-            "common": dict(self.common),
-        }
+        return dict(_JSON.dump_python(self, mode="json"))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cell:
-        return cls(
-            Source.from_json(data["source"]),
-            Division(**data["division"]),
-            MethodChoice.parse(data["method"]),
-            TrainingConfig.build(data["config"]),
-            tuple(data["uses"]),
-            tuple(sorted(data.get("common", {}).items())),
-        )
+        return _JSON.validate_python(data)
+
+
+_JSON = TypeAdapter(Cell)
 
 
 def _listed(text: str | None) -> list[str]:

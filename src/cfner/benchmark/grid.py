@@ -18,9 +18,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cfner.benchmark.cells import Cell, MethodChoice
 from cfner.benchmark.streams import Division, Source
@@ -39,7 +40,6 @@ from cfner.training.config import TrainingConfig
 
 SCHEMA = 1
 GRID, RESULTS, TABLE = "grid.json", "results.json", "results.csv"
-State = Literal["finished", "failed", "waiting"]
 
 
 def cells_of(
@@ -51,7 +51,6 @@ def cells_of(
     uses: Sequence[str] = (),
 ) -> Iterator[Cell]:
     """data x setting x method x seed."""
-    common = tuple(sorted(config.parameters.items()))
     known = {name for method in methods for name in method_class(method.name).Parameters.model_fields}
     for name in config.parameters.keys() - known:
         raise ConfigError(f"None of the methods has a parameter '{name}'.", remedy=nearest(name, known))
@@ -61,7 +60,7 @@ def cells_of(
             for method in methods:
                 for seed in seeds:
                     settings = method.applied_to(config.model_copy(update={"seed": seed}))
-                    yield Cell(source, division, method, settings, tuple(uses), common)
+                    yield Cell(source, division, str(method), settings, tuple(uses), config.parameters)
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,17 @@ class Planned:
     data: str  # the corpus' name
     text: str  # a hash of what it holds
 
+    @property
+    def place(self) -> str:
+        return f"{self.data} {self.cell.division.setting} seed {self.cell.seed}"
+
     def to_json(self) -> dict[str, Any]:
-        division = self.cell.division
         return {
             "key": self.key,
-            "method": str(self.cell.method),
+            "method": self.cell.method,
             "parameters": self.cell.config.parameters,
             "data": self.data,
-            "first": division.first,
-            "per_step": division.per_step,
-            "sampling": division.sampling,
-            "labels": division.labels,
+            **asdict(self.cell.division),
             "seed": self.cell.seed,
             "shared": self.cell.shared(self.text),
         }
@@ -92,34 +91,22 @@ class Planned:
 
 def plan(cells: Iterable[Cell]) -> list[Planned]:
     """The cells with their keys; every corpus and every division of it is read once."""
-    corpora: dict[Source, Corpus] = {}
-    texts: dict[Source, str] = {}
-    streams: dict[tuple[Source, Division, int], TaskStream] = {}
+    read = cache(Source.read)
+    text_of = cache(lambda source: _text_hash(read(source)))
+    stream_of = cache(lambda source, division, seed: division.stream(read(source), source, seed))
     planned: dict[str, Planned] = {}
     for cell in cells:
-        if cell.source not in corpora:
-            corpora[cell.source] = cell.source.read()
-            texts[cell.source] = _text_hash(corpora[cell.source])
-        corpus = corpora[cell.source]
-        place = (cell.source, cell.division, cell.seed)
-        if place not in streams:
-            streams[place] = cell.stream(corpus)
-        stream = streams[place]
-        key = cell.key(stream)
-        first_key = cell.first_step_key(stream)
-        one = Planned(cell, key, first_key, corpus.name, texts[cell.source])
-        _refuse_two_names(planned.setdefault(key, one), one)
+        stream: TaskStream = stream_of(cell.source, cell.division, cell.seed)
+        keys = cell.key(stream), cell.first_step_key(stream)
+        one = Planned(cell, *keys, stream.corpus_name, text_of(cell.source))
+        other = planned.setdefault(one.key, one)
+        if other.cell.method != cell.method:  # tables would have the run under one of its names only
+            raise ConfigError(
+                f"'{other.cell.method}' and '{cell.method}' are the same run, since parameters that are "
+                "given to all methods are given to both.",
+                remedy="Leave one of them out, or do not give the parameter to all methods.",
+            )
     return list(planned.values())
-
-
-def _refuse_two_names(first: Planned, second: Planned) -> None:
-    """One run under two names would be in tables under one of them only."""
-    if first.cell.method != second.cell.method:
-        raise ConfigError(
-            f"'{first.cell.method}' and '{second.cell.method}' are the same run, since parameters that are "
-            "given to all methods are given to both.",
-            remedy="Leave one of them out, or do not give the parameter to all methods.",
-        )
 
 
 def _text_hash(corpus: Corpus) -> str:
@@ -144,7 +131,12 @@ class GridFolder:
 
     def add(self, planned: Sequence[Planned], name: str | None, *, keep_models: bool = False) -> list[Job]:
         """Write down what is asked for; the jobs that are left to do, shared first steps first."""
-        self._refuse_other_content()
+        if not (self.path / GRID).is_file() and not is_free(self.path):
+            raise ModelError(
+                "The folder is not empty and holds no grid of runs.",
+                where=str(self.path),
+                remedy="Choose another folder with --out.",
+            )
         self.path.mkdir(parents=True, exist_ok=True)
         left = [one for one in planned if not (self._cell(one.key) / RESULT).is_file()]
         sharing = Counter(one.first_key for one in left)
@@ -152,55 +144,46 @@ class GridFolder:
         jobs = []
         for one in left:
             first = self.path / "first" / one.first_key
-            shared = sharing[one.first_key] > 1 or (first / RESULT).is_file()
-            if shared and one.first_key not in firsts and not (first / RESULT).is_file():
-                spec: dict[str, Any] = {
-                    "kind": FIRST,
-                    "key": one.first_key,
-                    "cell": one.cell.first_step().to_json(),
-                }
-                _write_job(first, spec)
-                title = f"first step, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
-                firsts[one.first_key] = Job(first, title)
-            spec = {
-                "kind": "cell",
-                "key": one.key,
-                "cell": one.cell.to_json(),
-                "first": str(first.resolve()) if shared else None,
-                "keep_models": keep_models,
-            }
-            _write_job(self._cell(one.key), spec)
-            title = f"{one.cell.method}, {one.data} {one.cell.division.setting} seed {one.cell.seed}"
-            jobs.append(Job(self._cell(one.key), title, first if one.first_key in firsts else None))
+            there = (first / RESULT).is_file()
+            shared = there or sharing[one.first_key] > 1
+            if shared and not there and one.first_key not in firsts:
+                firsts[one.first_key] = Job(first, f"first step, {one.place}")
+                _write_job(first, kind=FIRST, key=one.first_key, cell=one.cell.first_step().to_json())
+            _write_job(
+                self._cell(one.key),
+                kind="cell",
+                key=one.key,
+                cell=one.cell.to_json(),
+                first=str(first.resolve()) if shared else None,
+                keep_models=keep_models,
+            )
+            needs = first if one.first_key in firsts else None
+            jobs.append(Job(self._cell(one.key), f"{one.cell.method}, {one.place}", needs))
         known = self._grid()["cells"] if (self.path / GRID).is_file() else []
         rows = _rows(known, [one.to_json() for one in planned])
         write_json_atomic(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         return [*firsts.values(), *jobs]
 
-    def write_results(self) -> list[dict[str, Any]]:
+    def write_results(self) -> None:
         """grid.json with the state of every cell; results.json and results.csv of the finished ones."""
         grid = self._grid()
         runs = []
         for row in grid["cells"]:
             folder = self._cell(row["key"])
-            row["state"], row["error"] = self.state(folder), None
-            if row["state"] == "finished":
+            row["state"], row["error"] = "waiting", None
+            if (folder / RESULT).is_file():
+                row["state"] = "finished"
                 # what it is called may have changed since (a renamed folder of data, a parameter now given
                 # to all methods), what was computed has not
                 names = {name: row[name] for name in ("data", "method", "shared")}
                 result = self._read(f"cells/{row['key']}/{RESULT}") | names
                 runs.append(result if row["labels"] == "own" else _without_confusions(result))
-            elif row["state"] == "failed":
-                row["error"] = json.loads((folder / ERROR).read_text(encoding="utf-8"))["error"]
+            elif (folder / ERROR).is_file():
+                row["state"] = "failed"
+                row["error"] = self._read(f"cells/{row['key']}/{ERROR}")["error"]
         write_json_atomic(self.path / GRID, grid)
         write_json_atomic(self.path / RESULTS, {"schema": SCHEMA, "runs": runs})
         write_text_atomic(self.path / TABLE, csv_text(runs))
-        return runs
-
-    def state(self, folder: Path) -> State:
-        if (folder / RESULT).is_file():
-            return "finished"
-        return "failed" if (folder / ERROR).is_file() else "waiting"
 
     def _cell(self, key: str) -> Path:
         return self.path / "cells" / key
@@ -224,16 +207,6 @@ class GridFolder:
                 f"The file cannot be read: {error}.", where=str(path), remedy="Restore it from a copy."
             ) from error
 
-    def _refuse_other_content(self) -> None:
-        if (self.path / GRID).is_file() or not self.path.is_dir():
-            return
-        if not is_free(self.path):
-            raise ModelError(
-                "The folder is not empty and holds no grid of runs.",
-                where=str(self.path),
-                remedy="Choose another folder with --out.",
-            )
-
 
 def _rows(known: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Old rows with new ones in their places. A run has a row in every comparison that it is a part of."""
@@ -245,7 +218,7 @@ def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:
     return run | {"confusion": None, "steps": [step | {"confusion": None} for step in run["steps"]]}
 
 
-def _write_job(folder: Path, spec: dict[str, Any]) -> None:
+def _write_job(folder: Path, **spec: Any) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_json_atomic(folder / JOB, spec)
 

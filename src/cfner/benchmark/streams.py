@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cfner.benchmark.accumulated_stream import AccumulatedStream
@@ -31,14 +30,6 @@ class Source:
     def __post_init__(self) -> None:
         if self.score_on not in SCORED_ON:
             raise ConfigError(f"There is no split '{self.score_on}' to score on.", remedy="Use test or dev.")
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Source:
-        order = data.get("order")
-        return cls(**{**data, "order": None if order is None else tuple(order)})
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def facts(self) -> dict[str, Any]:
         """Which part of the text counts and how; not where it is, which does not change a result."""

@@ -131,7 +131,7 @@ def _write_result(
     run = {
         "key": job["key"],
         **result.to_json(),
-        "method": str(cell.method),
+        "method": cell.method,
         "parameters": cell.config.parameters,
         "labels": cell.division.labels,
         "measured": measured,
