@@ -45,18 +45,11 @@ class FileProgress:
     """How far the job is, in a file, at most once a second."""
 
     def __init__(self, folder: Path, steps: int) -> None:
-        self.file, self.steps = folder / PROGRESS, steps
+        self.file = folder / PROGRESS
         earlier: float = progress_in(folder).get("seconds", 0.0)  # starts of the same job count
         self.began = time.monotonic() - earlier
         self.said = 0.0
-        self.now: dict[str, Any] = {
-            "step": "",
-            "steps": steps,
-            "epoch": 0,
-            "epochs": 0,
-            "batch": 0,
-            "batches": 0,
-        }
+        self.now: dict[str, Any] = {"steps": steps}
 
     @property
     def seconds(self) -> float:

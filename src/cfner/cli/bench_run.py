@@ -81,7 +81,7 @@ def run(
 
     Stop it at any time and start it again: nothing is done twice.
     """
-    flags = from_flags(locals(), set_)
+    given_flags = from_flags(locals(), set_)
     from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
     from cfner.benchmark.streams import Division, Source
@@ -89,9 +89,7 @@ def run(
     from cfner.training.config import TrainingConfig, given_settings
 
     uses = load_methods(use)
-    given = given_settings(
-        from_flags({"encoder": encoder, "epochs": epochs, "device": device}, set_), file=config
-    )
+    given = given_settings(given_flags, file=config)
     common = TrainingConfig.build(given, preset=preset)
     if methods is None and "method" in given:
         create(common.method, common.parameters, common.without)
