@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from cfner.benchmark.report.charts import (
     confusion_pictures,
     curve_pictures,
@@ -41,23 +43,16 @@ def document(runs: Runs) -> Document:
 
 def _summary(runs: Runs) -> list[Block]:
     """How much was asked for, and how much of it is there."""
-    counted = {
-        state: sum(cell.state == state for cell in runs.cells) for state in ("finished", "failed", "waiting")
-    }
+    counted = Counter(cell.state for cell in runs.cells)
     methods = len({cell.method for cell in runs.cells})
     seeds = len({cell.seed for cell in runs.cells})
     told = f"{len(runs.cells)} runs were asked for: {_of(methods, 'method')}, {_of(seeds, 'seed')}."
     if not counted["failed"] + counted["waiting"]:
         return [Paragraph(f"{told} All of them are finished.")]
-    missing = ", ".join(f"{counted[state]} {word}" for state, word in _STATES if counted[state])
-    return [
-        Paragraph(told),
-        Paragraph(
-            f"The grid is not complete: {counted['finished']} finished, {missing}. "
-            "The last section lists what was not run.",
-            loud=True,
-        ),
-    ]
+    states = {"finished": "finished", "failed": "failed", "waiting": "not run yet"}
+    stand = ", ".join(f"{counted[s]} {word}" for s, word in states.items() if counted[s] or s == "finished")
+    missing = f"The grid is not complete: {stand}. The last section lists what was not run."
+    return [Paragraph(told), Paragraph(missing, loud=True)]
 
 
 def _how_to_read() -> list[Block]:
@@ -79,9 +74,6 @@ def _how_to_read() -> list[Block]:
     ]
 
 
-_STATES = (("failed", "failed"), ("waiting", "not run yet"))
-
-
 def _of(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
@@ -97,14 +89,12 @@ def _group(group: Group, runs: Runs) -> list[Block]:
     if not group.by_method:
         return [heading, Paragraph("No run of this setting is finished.", loud=True)]
     absent = [m for m in dict.fromkeys(cell.method for cell in group.cells) if m not in group.by_method]
-    missing: list[Block] = []
-    if absent:
-        missing = [Paragraph(f"Without a finished run, so not shown: {', '.join(absent)}.", loud=True)]
+    notes = [f"Without a finished run, so not shown: {', '.join(absent)}."] if absent else []
     if group.twice:
-        missing.append(Paragraph(_TWICE.format(", ".join(group.twice)), loud=True))
+        notes.append(_TWICE.format(", ".join(group.twice)))
     return [
         heading,
-        *missing,
+        *(Paragraph(note, loud=True) for note in notes),
         *score_table(group),
         *significance(group, runs),
         *ablation_table(group),

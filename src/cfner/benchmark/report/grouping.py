@@ -109,24 +109,16 @@ def base_of(method: str) -> str:
     return method.partition(" with ")[0].partition(" without ")[0]
 
 
-def shown(value: MeanStd | None, *, signed: bool = False) -> str:
+def shown(value: MeanStd | None, sign: str = "") -> str:
     """'58.94 ± 0.57'; a lone seed has no deviation."""
     if value is None:
         return NONE
-    mean = plus_minus(value.mean) if signed else number(value.mean)
-    return mean if value.std is None else f"{mean} ± {value.std:.2f}"
+    return number(value.mean, sign) + ("" if value.std is None else f" ± {value.std:.2f}")
 
 
-def number(value: float) -> str:
-    return _minus(f"{value:.2f}")
-
-
-def plus_minus(value: float) -> str:
-    return _minus(f"{value:+.2f}")
-
-
-def _minus(written: str) -> str:
-    return written.replace("-", "−")
+def number(value: float | None, sign: str = "") -> str:
+    """With two decimals; with "+" as its ``sign`` it shows that it is positive."""
+    return NONE if value is None else f"{value:{sign}.2f}".replace("-", "−")
 
 
 def best_in_bold(

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from cfner.benchmark.published import Figure, load, same_corpus
 from cfner.benchmark.report.document import Block, Heading, Paragraph, Table
-from cfner.benchmark.report.grouping import NONE, Group, number
+from cfner.benchmark.report.grouping import NONE, Group, number, shown
 from cfner.benchmark.report.reading import Setting
+from cfner.evaluation.forgetting import MeanStd
 
 
 def beside(setting: Setting) -> dict[str, Figure]:
@@ -22,73 +23,58 @@ def beside(setting: Setting) -> dict[str, Figure]:
     return found
 
 
-def published_pair(figure: Figure | None) -> tuple[str, str]:
-    """Micro and macro, with a dagger where the print is doubtful."""
-    if figure is None:
-        return NONE, NONE
-    return (
-        _printed(figure.micro, figure.micro_std, figure.doubtful),
-        _printed(figure.macro, figure.macro_std, figure.doubtful),
-    )
-
-
-def _printed(value: float | None, std: float | None, doubtful: str | None) -> str:
-    if value is None:
+def printed(figure: Figure | None, kind: str, *, deviation: bool = True) -> str:
+    """Micro or macro, with a dagger where the print is doubtful."""
+    if figure is None or (value := getattr(figure, kind)) is None:
         return NONE
-    deviation = "" if std is None else f" ± {std:.2f}"
-    return f"{number(value)}{deviation}{'†' if doubtful else ''}"
+    std = getattr(figure, f"{kind}_std") if deviation else None
+    return shown(MeanStd(value, std)) + _dagger(figure)
 
 
-def dagger_notes(published: dict[str, Figure], methods: Sequence[str]) -> list[Block]:
-    """Why figures that are shown have a dagger; where published figures come from."""
-    figures = [published[method] for method in methods if method in published]
-    blocks: list[Block] = []
-    if figures:
-        places: dict[str, set[str]] = {}
-        for figure in figures:
-            places.setdefault(figure.source, set()).add(figure.where)
-        sources = [f"{source}, {', '.join(sorted(where))}" for source, where in places.items()]
-        blocks.append(Paragraph(f"Published: {'; '.join(sources)}. bert-base-cased on the whole corpus."))
+def _dagger(figure: Figure) -> str:
+    return "†" if figure.doubtful else ""
+
+
+def _why_daggers(figures: Sequence[Figure]) -> list[Block]:
     doubts = dict.fromkeys(figure.doubtful for figure in figures if figure.doubtful)
-    return blocks + [Paragraph(f"† {doubt}") for doubt in doubts]
+    return [Paragraph(f"† {doubt}") for doubt in doubts]
+
+
+def published_notes(published: dict[str, Figure], methods: Sequence[str]) -> list[Block]:
+    """Where published figures come from; why some of those that are shown have a dagger."""
+    figures = [published[method] for method in methods if method in published]
+    if not figures:
+        return []
+    places: dict[str, set[str]] = {}
+    for figure in figures:
+        places.setdefault(figure.source, set()).add(figure.where)
+    sources = [f"{source}, {', '.join(sorted(where))}" for source, where in places.items()]
+    told = Paragraph(f"Published: {'; '.join(sources)}. bert-base-cased on the whole corpus.")
+    return [told, *_why_daggers(figures)]
 
 
 def orientation(groups: Sequence[Group]) -> list[Block]:
     """All published comparisons: of the corpora that were run, or of all where none of them was."""
-    published = load()
-    names = list(dict.fromkeys(figure.data for figure in published.figures))
+    figures = [figure for figure in load().figures if figure.table in {"main", "combination", "later"}]
+    names = list(dict.fromkeys(figure.data for figure in figures))
     ran = [name for name in names if any(same_corpus(name, group.setting.data) for group in groups)]
-    blocks: list[Block] = [Heading("Published figures, for orientation")]
-    blocks.append(
-        Paragraph(
-            "Mean micro / macro F1 over all steps as others have published them, with bert-base-cased on the "
-            "whole corpora. Set them beside runs of another encoder or of a part of a corpus only with care."
-        )
+    listed = [figure for name in ran or names for figure in figures if figure.data == name]
+    sources = dict.fromkeys(figure.source for figure in listed)
+    told = (
+        "Mean micro / macro F1 over all steps as others have published them, with bert-base-cased on the "
+        "whole corpora. Set them beside runs of another encoder or of a part of a corpus only with care."
     )
-    doubts: dict[str, None] = {}
-    shown: list[Figure] = []
+    blocks: list[Block] = [Heading("Published figures, for orientation"), Paragraph(told)]
     for name in ran or names:
-        figures = [
-            figure
-            for figure in published.figures
-            if figure.data == name and figure.table in {"main", "combination", "later"}
-        ]
-        blocks += [Heading(name, 3), _table(figures)]
-        doubts |= {figure.doubtful: None for figure in figures if figure.doubtful}
-        shown += figures
-    blocks += [Paragraph(f"† {doubt}") for doubt in doubts]
-    sources = dict.fromkeys(figure.source for figure in shown)
-    return [*blocks, Paragraph(f"Sources: {'. '.join(sources)}.")]
+        blocks += [Heading(name, 3), _table([figure for figure in listed if figure.data == name])]
+    return [*blocks, *_why_daggers(listed), Paragraph(f"Sources: {'. '.join(sources)}.")]
 
 
 def _table(figures: Sequence[Figure]) -> Table:
     settings = sorted({(figure.first, figure.per_step) for figure in figures})
     rows: dict[str, dict[tuple[int, int], str]] = {}
     for figure in figures:
-        pair = "/".join(
-            f" {NONE} " if value is None else f" {number(value)} " for value in (figure.micro, figure.macro)
-        ).strip()
-        cell = pair + ("†" if figure.doubtful else "")
+        cell = f"{number(figure.micro)} / {number(figure.macro)}{_dagger(figure)}"
         rows.setdefault(figure.printed, {}).setdefault((figure.first, figure.per_step), cell)
     return Table.of(
         ["method", *(f"FG-{first}-PG-{per_step}" for first, per_step in settings)],

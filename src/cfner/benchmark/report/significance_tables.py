@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
-from cfner.benchmark.report.grouping import NONE, Group, number, plus_minus
+from cfner.benchmark.report.grouping import NONE, Group, number
 from cfner.benchmark.report.reading import Runs, SentenceCounts
 from cfner.benchmark.report.significance import Difference, Resampled, compare, draws, resampled
 
@@ -78,7 +78,7 @@ def _beside_best(scores: Scores) -> Table:
 
 
 def _interval(found: Difference) -> str:
-    return f"{plus_minus(found.value)} [{number(found.low)}, {number(found.high)}]"
+    return f"{number(found.value, '+')} [{number(found.low)}, {number(found.high)}]"
 
 
 def _p(found: Difference) -> str:

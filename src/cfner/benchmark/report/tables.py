@@ -14,10 +14,9 @@ from cfner.benchmark.report.grouping import (
     base_of,
     best_in_bold,
     number,
-    plus_minus,
     shown,
 )
-from cfner.benchmark.report.published_tables import beside, dagger_notes, published_pair
+from cfner.benchmark.report.published_tables import beside, printed, published_notes
 from cfner.evaluation.forgetting import MeanStd
 
 _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
@@ -46,14 +45,16 @@ def score_table(group: Group) -> list[Block]:
     rows: list[list[str | Cell]] = []
     for place, method in enumerate(methods):
         row: list[str | Cell] = [method, _seeds(group, method), *(column[place] for column in columns)]
-        rows.append(row + (list(published_pair(published.get(method))) if published else []))
+        if published:
+            row += [printed(published.get(method), kind) for kind in ("micro", "macro")]
+        rows.append(row)
     notes = [] if _several(group) else ["One seed: no deviation."]
     if UPPER_BOUND in methods:
         notes.append("'joint' learns from all data at once: an upper bound, and not compared.")
     if any(len(group.by_method[m]) < group.asked(m) for m in methods):
         notes.append("Not all seeds are finished, so means are over the seeds that are.")
     told = [Paragraph(" ".join(notes))] if notes else []
-    return [Table.of(head, rows), *told, *dagger_notes(published, methods)]
+    return [Table.of(head, rows), *told, *published_notes(published, methods)]
 
 
 def _seeds(group: Group, method: str) -> str:
@@ -134,16 +135,14 @@ def _compared(
 ) -> list[str | Cell]:
     row: list[str | Cell] = [said]
     for pick in (_MICRO, _MACRO):
-        apart = NONE if base is None else shown(group.difference(method, base, pick), signed=True)
+        apart = NONE if base is None else shown(group.difference(method, base, pick), "+")
         row += [shown(group.mean(method, pick)), apart]
     if published:
-        mine, theirs = published.get(method), published.get(base) if base else None
+        mine, theirs = published.get(method), published.get(base or "")
         for kind in ("micro", "macro"):
-            value = getattr(mine, kind) if mine else None
-            other = getattr(theirs, kind) if theirs else None
-            doubt = "†" if mine and mine.doubtful else ""
-            row.append(NONE if value is None else f"{number(value)}{doubt}")
-            row.append(NONE if value is None or other is None else plus_minus(value - other))
+            value, other = getattr(mine, kind, None), getattr(theirs, kind, None)
+            less = None if value is None or other is None else value - other
+            row += [printed(mine, kind, deviation=False), number(less, "+")]
     return row
 
 
