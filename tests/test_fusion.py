@@ -72,3 +72,14 @@ def test_refitting_moves_the_given_rows_alone_and_fits_better() -> None:
     assert not torch.equal(after["weight"][2:], before["weight"][2:])
     assert torch.nn.functional.cross_entropy(Bare.head(features), targets) < loss
     assert Bare.head.sigma.requires_grad
+
+
+def test_the_command_line_lists_and_shows_it() -> None:
+    from typer.testing import CliRunner
+
+    from cfner.cli.main import app
+
+    assert "NAME+fusion" in CliRunner().invoke(app, ["methods"]).stdout
+    shown = CliRunner().invoke(app, ["methods", "fusion"]).stdout
+    assert "Weight fusion" in shown and "fusion_w" in shown
+    assert "fusion_w" in CliRunner().invoke(app, ["methods", "cfner+fusion"]).stdout

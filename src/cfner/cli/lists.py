@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -15,10 +16,12 @@ def methods(
     json: o.Json = False,
 ) -> None:
     """List the methods, or show one with its parameters and the parts that can be left out."""
-    import cfner.methods  # noqa: F401 - registers them
-    from cfner.methods.registry import method_class, method_names, summary
+    from cfner.methods import Method, method_class, method_names, summary, wrapper_class, wrapper_names
 
-    chosen = [method_class(name)] if name else [method_class(known) for known in method_names()]
+    wrappers = wrapper_names()
+    chosen: list[type[Method]] = [method_class(known) for known in method_names()]
+    if name is not None:
+        chosen = [wrapper_class(name) if name in wrappers else method_class(name)]
     if json:
         print_json([_facts(method) for method in chosen])
         return
@@ -27,6 +30,7 @@ def methods(
     if name is None:
         rows = ([method.name, summary(method), ", ".join(method.parts)] for method in chosen)
         screen.print(table_of(("method", "what it does", "--without"), rows, left=3))
+        screen.print(f"NAME+{' and NAME+'.join(wrappers)} work with any of them: {_summaries(wrappers)}")
         screen.print("'cfner methods NAME' shows a method's parameters.")
         return
     method = chosen[0]
@@ -39,8 +43,14 @@ def methods(
         screen.print(f"Can be left out with --without: {', '.join(method.parts)}")
 
 
+def _summaries(wrappers: Sequence[str]) -> str:
+    from cfner.methods import summary, wrapper_class
+
+    return " ".join(summary(wrapper_class(name)) for name in wrappers)
+
+
 def _facts(method: Any) -> dict[str, Any]:
-    from cfner.methods.registry import summary
+    from cfner.methods import summary
 
     return {
         "name": method.name,
