@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +29,8 @@ def methods(
     if name is None:
         rows = ([method.name, summary(method), ", ".join(method.parts)] for method in chosen)
         screen.print(table_of(("method", "what it does", "--without"), rows, left=3))
-        screen.print(f"NAME+{' and NAME+'.join(wrappers)} work with any of them: {_summaries(wrappers)}")
+        for wrapper in map(wrapper_class, wrappers):
+            screen.print(f"Can be added to any of them: NAME+{wrapper.name}. {summary(wrapper)}")
         screen.print("'cfner methods NAME' shows a method's parameters.")
         return
     method = chosen[0]
@@ -41,12 +41,6 @@ def methods(
     screen.print(table_of(("parameter", "default", "meaning"), rows, left=3))
     if method.parts:
         screen.print(f"Can be left out with --without: {', '.join(method.parts)}")
-
-
-def _summaries(wrappers: Sequence[str]) -> str:
-    from cfner.methods import summary, wrapper_class
-
-    return " ".join(summary(wrapper_class(name)) for name in wrappers)
 
 
 def _facts(method: Any) -> dict[str, Any]:
