@@ -21,7 +21,6 @@ from cfner.benchmark.report.reading import read_runs
 from cfner.benchmark.runner import Standing, run_grid
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
-from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.metrics import score
 from cfner.files.json_files import write_json_atomic
@@ -61,12 +60,8 @@ class Unseen:
 
 
 @pytest.fixture(scope="module")
-def source(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Source:
-    folder = tmp_path_factory.mktemp("data") / "tiny"
-    folder.mkdir()
-    for split in ("train", "dev", "test"):
-        write_sentences(tiny_corpus.split_named(split), folder / f"{split}.jsonl", format="jsonl")
-    return Source(str(folder), min_mentions=1)
+def source(tiny_data: Path) -> Source:
+    return Source(str(tiny_data), min_mentions=1)
 
 
 @pytest.fixture
@@ -134,7 +129,7 @@ def test_a_changed_sentence_makes_another_run(source: Source, config: TrainingCo
         (tmp_path / file.name).write_text(file.read_text())
     moved = replace(source, path=str(tmp_path))
     assert planned(moved, config, "cfner")[0].key == planned(source, config, "cfner")[0].key
-    test = tmp_path / "test.jsonl"
+    test = tmp_path / "test.txt"
     test.write_text(test.read_text().replace("lisbon", "porto"))
     assert planned(moved, config, "cfner")[0].key != planned(source, config, "cfner")[0].key
 
@@ -313,7 +308,7 @@ def test_data_that_changes_while_a_grid_runs_is_noticed(
     (one,) = planned(replace(source, path=str(data)), config, "cfner")
     folder = GridFolder(tmp_path / "runs")
     jobs = folder.add([one], None)
-    (data / "train.jsonl").write_text((data / "train.jsonl").read_text().replace("soup", "salad"))
+    (data / "train.txt").write_text((data / "train.txt").read_text().replace("soup", "salad"))
     run_grid(folder, jobs, InThisProcess(), Unseen())
     grid = json.loads((tmp_path / "runs" / "grid.json").read_text())["cells"]
     assert "changed since this run was planned" in grid[0]["error"]

@@ -16,20 +16,9 @@ import pytest
 
 import warm
 from cfner.benchmark.backends import RayCluster
-from cfner.corpus.corpus import Corpus
-from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-
-
-@pytest.fixture(scope="module")
-def data(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("processes") / "tiny"
-    folder.mkdir()
-    for split in ("train", "dev", "test"):
-        write_sentences(tiny_corpus.split_named(split), folder / f"{split}.jsonl", format="jsonl")
-    return folder
 
 
 def bench(data: Path, encoder: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -47,24 +36,24 @@ def results(out: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def local(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def local(tiny_data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("local") / "runs"
-    done = bench(data, tiny_encoder, out, "--jobs", "2")
+    done = bench(tiny_data, tiny_encoder, out, "--jobs", "2")
     assert done.returncode == 0, done.stderr
     assert "finished: cfner, tiny FG-2-PG-2 seed 0" in done.stderr
     return out
 
 
-def test_local_processes_run_a_grid(local: Path, data: Path, tiny_encoder: Path) -> None:
+def test_local_processes_run_a_grid(local: Path, tiny_data: Path, tiny_encoder: Path) -> None:
     assert [run["method"] for run in results(local)] == ["cfner", "finetune"]
     before = results(local)
-    again = bench(data, tiny_encoder, local)
+    again = bench(tiny_data, tiny_encoder, local)
     assert again.returncode == 0 and "2 of 2 runs were finished before" in again.stderr
     assert results(local) == before
 
 
 def test_a_worker_ends_with_the_grid_that_started_it(
-    data: Path, tiny_encoder: Path, local: Path, tmp_path: Path
+    tiny_data: Path, tiny_encoder: Path, local: Path, tmp_path: Path
 ) -> None:
     """Killed without warning, the grid leaves nothing behind that would be in the way of the next start."""
     folder = next((local / "cells").iterdir())
@@ -82,10 +71,10 @@ def test_a_worker_ends_with_the_grid_that_started_it(
 
 
 def test_a_run_may_have_several_processes(
-    data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ONE_THREAD, "ACCELERATE_USE_CPU", "true")
-    done = bench(data, tiny_encoder, tmp_path / "runs", "--processes", "2", "--jobs", "1")
+    done = bench(tiny_data, tiny_encoder, tmp_path / "runs", "--processes", "2", "--jobs", "1")
     assert done.returncode == 0, done.stderr
     runs = results(tmp_path / "runs")
     assert [len(run["steps"]) for run in runs] == [2, 2]
@@ -147,8 +136,8 @@ def test_ray_is_asked_for_a_job_and_says_how_it_ended(
         RayCluster.at("local", cores=3)
 
 
-def test_a_cluster_that_is_not_there_is_an_error(data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_an_error(tiny_data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    done = bench(data, tiny_encoder, tmp_path / "runs", "--ray", "127.0.0.1:1")
+    done = bench(tiny_data, tiny_encoder, tmp_path / "runs", "--ray", "127.0.0.1:1")
     assert done.returncode == 2 and "There is no Ray cluster at" in done.stderr
     assert "Traceback" not in done.stderr

@@ -16,8 +16,6 @@ from cfner.benchmark.reproduce import RECIPES
 from cfner.benchmark.runner import Standing
 from cfner.cli.grid_view import GridView
 from cfner.cli.main import app
-from cfner.corpus.corpus import Corpus
-from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, CorpusError
 
 
@@ -63,12 +61,17 @@ def test_no_time_is_told_before_a_run_has_ended(tmp_path: Path) -> None:
     assert Standing(1, [Job(tmp_path, "x")]).seconds_left() is None
 
 
-def test_a_dry_run_lists_the_runs_and_writes_nothing(tiny_corpus: Corpus, tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    for split in ("train", "dev", "test"):
-        write_sentences(tiny_corpus.split_named(split), data / f"{split}.jsonl", format="jsonl")
-    command = ["bench", "run", "--data", str(data), "--out", str(tmp_path / "runs"), "--min-mentions", "1"]
+def test_a_dry_run_lists_the_runs_and_writes_nothing(tiny_data: Path, tmp_path: Path) -> None:
+    command = [
+        "bench",
+        "run",
+        "--data",
+        str(tiny_data),
+        "--out",
+        str(tmp_path / "runs"),
+        "--min-mentions",
+        "1",
+    ]
     more = ["--settings", "1-1,2-2", "--seeds", "0,1", "--methods", "cfner, cfner without effect_o"]
     done = CliRunner().invoke(app, [*command, *more, "--dry-run"])
     assert done.exit_code == 0, done.output

@@ -7,11 +7,10 @@ also carries the true labels of all types learned so far. The difference is what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from cfner.corpus.sentence import Sentence
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import Step, TaskStream
 
@@ -32,21 +31,11 @@ class AccumulatedStream(TaskStream):
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        return tuple(self._step(index) for index in range(len(self)))
+        return tuple(self._accumulated(step) for step in super().steps)
 
-    def _step(self, index: int) -> Step:
-        so_far = tuple(type_ for group in self.types_per_step[: index + 1] for type_ in group)
-        kept: list[Sentence] = []
-        for number, part in enumerate(self.slices[: index + 1]):
-            full = self.labels == "current" and number == index
-            labelled = so_far if full else self.types_per_step[number]
-            kept += [sentence.only(labelled) for sentence in part]
-        return Step(
-            types=so_far,
-            train=tuple(kept),
-            dev=tuple(sentence.only(so_far) for sentence in self.dev),
-            index=index,
-            name=f"step {index + 1}",
-            _slices=self.slices[: index + 1],
-            _dev=self.dev,
-        )
+    def _accumulated(self, step: Step) -> Step:
+        so_far = step.types_so_far
+        labelled = [*self.types_per_step[: step.index], so_far if self.labels == "current" else step.types]
+        train = tuple(s.only(types) for types, part in zip(labelled, self.slices, strict=False) for s in part)
+        dev = tuple(sentence.only(so_far) for sentence in self.dev)
+        return replace(step, types=so_far, known=(), train=train, dev=dev)

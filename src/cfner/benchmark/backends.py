@@ -72,8 +72,6 @@ class LocalProcesses:
         gpus = torch.cuda.device_count()
         fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, _memory_gib() // 3))
         slots = fits if jobs is None else jobs
-        if slots < 1 or processes < 1:
-            raise ConfigError(f"{slots} jobs cannot run.", remedy="Give --jobs a number of 1 or more.")
         threads = max(1, (os.cpu_count() or 1) // slots)
         return cls(slots, threads, range(gpus) if processes == 1 else (), processes)
 

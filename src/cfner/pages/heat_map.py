@@ -15,13 +15,16 @@ _WIDEST = 1000
 
 @dataclass(frozen=True)
 class Heat:
-    """One panel: a value in percent, or None, for every row and column."""
+    """One panel: a value in percent, or None, for every row and step."""
 
     name: str
     rows: tuple[str, ...]
-    columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]  # by row
     apart: int = 0  # so many last rows stand apart, in bold
+
+    @property
+    def steps(self) -> int:
+        return len(self.values[0])
 
 
 def heat_maps(matrices: Mapping[str, StepMatrix], title: str) -> str:
@@ -32,9 +35,9 @@ def heat_maps(matrices: Mapping[str, StepMatrix], title: str) -> str:
 def heat_picture(panels: Sequence[Heat], title: str) -> svg.Svg:
     """Panels with the same rows, beside one another while there is room, then below."""
     first = panels[0]
-    cell = 58 if len(first.columns) <= 6 else 44 if len(first.columns) <= 10 else 34
+    cell = 58 if first.steps <= 6 else 44 if first.steps <= 10 else 34
     labels = min(190.0, max(80.0, *(svg.width_of(row) for row in first.rows))) + 16
-    panel = len(first.columns) * (cell + _GAP)
+    panel = first.steps * (cell + _GAP)
     in_a_row = max(1, min(len(panels), int((_WIDEST - labels + _BETWEEN) // (panel + _BETWEEN))))
     block = _HEAD + len(first.rows) * (_CELL_H + _GAP) + 8 + _BETWEEN
     parts: list[str] = []
@@ -49,8 +52,7 @@ def heat_picture(panels: Sequence[Heat], title: str) -> svg.Svg:
 
 def _of_matrix(name: str, matrix: StepMatrix) -> Heat:
     rows = [tuple(step[type_] for step in matrix.per_type) for type_ in matrix.types]
-    steps = tuple(f"step {number}" for number in range(1, len(matrix.steps) + 1))
-    return Heat(name, (*matrix.types, "micro", "macro"), steps, (*rows, matrix.micro, matrix.macro), apart=2)
+    return Heat(name, (*matrix.types, "micro", "macro"), (*rows, matrix.micro, matrix.macro), apart=2)
 
 
 def _row_names(heat: Heat, right: float, top: float) -> list[str]:
@@ -63,13 +65,12 @@ def _row_names(heat: Heat, right: float, top: float) -> list[str]:
 
 
 def _panel(heat: Heat, left: float, top: float, cell: int) -> list[str]:
-    room = len(heat.columns) * (cell + _GAP) + _BETWEEN - 6
+    room = heat.steps * (cell + _GAP) + _BETWEEN - 6
     parts = [svg.text(left, top + 16, heat.name, size=13, weight=600, room=room)]
-    narrow = cell < svg.width_of("step 10")
-    for column, name in enumerate(heat.columns):
+    named = "" if cell < svg.width_of("step 10") else "step "
+    for column in range(heat.steps):
         x = left + column * (cell + _GAP)
-        shown = name.removeprefix("step ") if narrow else name
-        parts.append(svg.text(x + cell / 2, top + 36, shown, anchor="middle", ink="v-soft"))
+        parts.append(svg.text(x + cell / 2, top + 36, f"{named}{column + 1}", anchor="middle", ink="v-soft"))
         for index, row in enumerate(heat.values):
             parts.append(_cell(x, _row_y(heat, index, top + _HEAD), row[column], cell))
     return parts

@@ -91,12 +91,12 @@ def over_seeds(runs: Sequence[Run], pick: Pick) -> tuple[float | None, ...]:
 
 def heat_map_picture(group: Group) -> list[Block]:
     """F1 by step and type, a panel per method, mean over seeds."""
-    picks: list[Pick] = [partial(_f1_of, type_) for type_ in group.types]
-    panels = []
-    for method, runs in group.by_method.items():
-        rows = tuple(over_seeds(runs, pick) for pick in (*picks, *_F1.values()))
-        columns = tuple(f"step {number}" for number in range(1, len(rows[0]) + 1))
-        panels.append(Heat(method, (*group.types, "micro", "macro"), columns, rows, apart=2))
+    picks: list[Pick] = [*(partial(_f1_of, type_) for type_ in group.types), *_F1.values()]
+    rows = (*group.types, "micro", "macro")
+    panels = [
+        Heat(method, rows, tuple(over_seeds(runs, pick) for pick in picks), apart=2)
+        for method, runs in group.by_method.items()
+    ]
     return [
         Heading("Type by type", 3),
         _picture(group, "types", heat_picture(panels, f"F1 by step and type: {group.title}")),
@@ -200,8 +200,7 @@ def _slices(run: Run) -> Heat:
         counts = [part.mentions.get(type_, 0) for part in run.slices]
         total = sum(counts)
         values.append(tuple(100 * count / total if total else None for count in counts))
-    columns = tuple(f"step {number}" for number in range(1, len(run.slices) + 1))
-    return Heat(f"{run.setting.sampling} sampling", rows, columns, tuple(values))
+    return Heat(f"{run.setting.sampling} sampling", rows, tuple(values))
 
 
 def _alike(groups: Sequence[Group], key: Callable[[Setting], object]) -> list[list[Group]]:
