@@ -239,14 +239,14 @@ def test_scores_of_a_draw_are_those_computed_by_hand() -> None:
     weights = np.array([[1, 1], [2, 0], [0, 2]], dtype=np.float32)
     found = resampled(table, weights)
     # as measured: step 0: 2*1/(2+1); step 1: micro 2*1/(2+2), macro (0 + 100)/2
-    assert found.micro[0] == pytest.approx((200 / 3 + 50) / 2)
-    assert found.macro[0] == pytest.approx((200 / 3 + 50) / 2)
+    assert found["micro"][0] == pytest.approx((200 / 3 + 50) / 2)
+    assert found["macro"][0] == pytest.approx((200 / 3 + 50) / 2)
     # sentence 0 twice: step 0 100, step 1 0; the absent t1 counts as 0 in macro
-    assert found.micro[1] == pytest.approx((100 + 0) / 2)
-    assert found.macro[1] == pytest.approx((100 + 0) / 2)
+    assert found["micro"][1] == pytest.approx((100 + 0) / 2)
+    assert found["macro"][1] == pytest.approx((100 + 0) / 2)
     # sentence 1 twice: step 0 0, step 1 micro 100, macro (0 + 100)/2
-    assert found.micro[2] == pytest.approx((0 + 100) / 2)
-    assert found.macro[2] == pytest.approx((0 + 50) / 2)
+    assert found["micro"][2] == pytest.approx((0 + 100) / 2)
+    assert found["macro"][2] == pytest.approx((0 + 50) / 2)
 
 
 def test_what_is_measured_agrees_with_the_results(tmp_path: Path) -> None:
@@ -256,8 +256,8 @@ def test_what_is_measured_agrees_with_the_results(tmp_path: Path) -> None:
         held = runs.counts(run)
         assert held is not None
         scores = resampled(held, draws(int(held.sentences), resamples=1))
-        assert scores.micro[0] == pytest.approx(run.mean_micro_f1)
-        assert scores.macro[0] == pytest.approx(run.mean_macro_f1)
+        assert scores["micro"][0] == pytest.approx(run.mean_micro_f1)
+        assert scores["macro"][0] == pytest.approx(run.mean_macro_f1)
 
 
 def test_an_interval_and_p_computed_by_hand() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cfner.benchmark.report.document import Cell
 from cfner.benchmark.report.reading import GridCell, Run, Runs, Setting
 from cfner.evaluation.forgetting import MeanStd, mean_and_std
 
@@ -119,19 +118,3 @@ def shown(value: MeanStd | None, sign: str = "") -> str:
 def number(value: float | None, sign: str = "") -> str:
     """With two decimals; with "+" as its ``sign`` it shows that it is positive."""
     return NONE if value is None else f"{value:{sign}.2f}".replace("-", "−")
-
-
-def best_in_bold(
-    values: Sequence[MeanStd | None], rivals: Sequence[bool], *, lowest: bool = False
-) -> list[Cell]:
-    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
-    means = [
-        round(value.mean, 2)
-        for value, rival in zip(values, rivals, strict=True)
-        if value is not None and rival
-    ]
-    best = None if len(means) < 2 else min(means) if lowest else max(means)
-    return [
-        Cell(shown(value), bold=rival and value is not None and round(value.mean, 2) == best)
-        for value, rival in zip(values, rivals, strict=True)
-    ]

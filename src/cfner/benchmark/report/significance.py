@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,9 @@ SEED = 20221207
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Resampled:
-    """Mean-over-steps F1 in percent: first as measured, then of each draw. [1 + draws] each."""
-
-    micro: Floats
-    macro: Floats
+Kind = Literal["micro", "macro"]
+Resampled = Mapping[Kind, Floats]  # mean-over-steps F1 in percent [1 + draws]: as measured, then of each draw
+Scores = Mapping[str, Mapping[int, Resampled]]  # by method and seed
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def resampled(counts: SentenceCounts, weights: NDArray[np.float32]) -> Resampled
         micro += _f1(found.sum(0), gold.sum(0) + predicted.sum(0))
         known = slice(0, int(learned))
         macro += _f1(found[known], gold[known] + predicted[known]).mean(0)
-    return Resampled(micro / len(counts.learned), macro / len(counts.learned))
+    return {"micro": micro / len(counts.learned), "macro": macro / len(counts.learned)}
 
 
 def _f1(found: Floats, both: Floats) -> Floats:
@@ -89,14 +87,8 @@ def difference(one: Sequence[Floats], other: Sequence[Floats]) -> Difference:
     return Difference(measured, float(low), float(high), p)
 
 
-def compare(
-    scores: Mapping[str, Mapping[int, Resampled]], one: str, other: str, kind: str
-) -> Difference | None:
-    """By method and seed; None where two methods share no seed."""
+def compare(scores: Scores, one: str, other: str, kind: Kind) -> Difference | None:
+    """None where two methods share no seed."""
     seeds = sorted(scores[one].keys() & scores[other].keys())
-    if not seeds:
-        return None
-    return difference(
-        [getattr(scores[one][seed], kind) for seed in seeds],
-        [getattr(scores[other][seed], kind) for seed in seeds],
-    )
+    pairs = [[scores[method][seed][kind] for seed in seeds] for method in (one, other)]
+    return difference(*pairs) if seeds else None

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from statistics import fmean
 
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import NONE, Group, number
-from cfner.benchmark.report.reading import Runs, SentenceCounts
-from cfner.benchmark.report.significance import Difference, Resampled, compare, draws, resampled
+from cfner.benchmark.report.reading import Runs
+from cfner.benchmark.report.significance import Difference, Kind, Scores, compare, draws, resampled
 
-Kind = Literal["micro", "macro"]
 _KINDS: tuple[Kind, ...] = ("micro", "macro")
-Scores = Mapping[str, Mapping[int, Resampled]]
 
 
 def significance(group: Group, runs: Runs) -> list[Block]:
@@ -20,8 +17,12 @@ def significance(group: Group, runs: Runs) -> list[Block]:
     if len(group.rivals) < 2:
         return []
     heading = Heading("Is the difference real?", 3)
-    counts = _counts(group, runs)
-    missing = [method for method in group.rivals if method not in counts]
+    counts = {
+        method: {run.seed: found for run in group.by_method[method] if (found := runs.counts(run))}
+        for method in group.rivals
+    }
+    missing = [method for method, by_seed in counts.items() if not by_seed]
+    counts = {method: by_seed for method, by_seed in counts.items() if by_seed}
     notes: list[Block] = []
     if missing:
         told = f"Not compared, because their runs left no counts per test sentence: {', '.join(missing)}."
@@ -40,21 +41,11 @@ def significance(group: Group, runs: Runs) -> list[Block]:
     return [heading, _beside_best(scores), *_matrix(scores), *notes]
 
 
-def _counts(group: Group, runs: Runs) -> dict[str, dict[int, SentenceCounts]]:
-    found: dict[str, dict[int, SentenceCounts]] = {}
-    for method in group.rivals:
-        by_seed = {run.seed: counts for run in group.by_method[method] if (counts := runs.counts(run))}
-        if by_seed:
-            found[method] = by_seed
-    return found
-
-
 def best(scores: Scores, kind: Kind) -> str:
     """The method with the highest mean over its seeds."""
 
     def mean(method: str) -> float:
-        values = [float(getattr(one, kind)[0]) for one in scores[method].values()]
-        return sum(values) / len(values)
+        return fmean(one[kind][0] for one in scores[method].values())
 
     return max(scores, key=mean)
 

@@ -12,7 +12,6 @@ from cfner.benchmark.report.grouping import (
     Group,
     Pick,
     base_of,
-    best_in_bold,
     number,
     shown,
 )
@@ -32,23 +31,19 @@ _MACRO: Pick = _COLUMNS[1][1]
 
 def score_table(group: Group) -> list[Block]:
     """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
-    published = beside(group.setting)
-    methods = group.methods
-    rivals = [method in group.rivals for method in methods]
-    columns = [
-        best_in_bold([group.mean(m, pick) for m in methods], rivals, lowest=lowest)
-        for _, pick, lowest in _COLUMNS
-    ]
+    published, methods = beside(group.setting), group.methods
+    columns = [_best_in_bold(group, pick, lowest) for _, pick, lowest in _COLUMNS]
     head = ["method", "seeds", *(name for name, _, _ in _COLUMNS)]
     if published:
         head += ["published micro", "published macro"]
     rows: list[list[str | Cell]] = []
-    for place, method in enumerate(methods):
-        row: list[str | Cell] = [method, _seeds(group, method), *(column[place] for column in columns)]
+    for method in methods:
+        row: list[str | Cell] = [method, _seeds(group, method), *(column[method] for column in columns)]
         if published:
             row += [printed(published.get(method), kind) for kind in ("micro", "macro")]
         rows.append(row)
-    notes = [] if _several(group) else ["One seed: no deviation."]
+    several = any(len(runs) > 1 for runs in group.by_method.values())
+    notes = [] if several else ["One seed: no deviation."]
     if UPPER_BOUND in methods:
         notes.append("'joint' learns from all data at once: an upper bound, and not compared.")
     if any(len(group.by_method[m]) < group.asked(m) for m in methods):
@@ -62,8 +57,12 @@ def _seeds(group: Group, method: str) -> str:
     return str(done) if done == asked else f"{done} of {asked}"
 
 
-def _several(group: Group) -> bool:
-    return any(len(runs) > 1 for runs in group.by_method.values())
+def _best_in_bold(group: Group, pick: Pick, lowest: bool) -> dict[str, Cell]:
+    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
+    means = {method: group.mean(method, pick) for method in group.methods}
+    known = {m: round(mean.mean, 2) for m, mean in means.items() if mean is not None and m in group.rivals}
+    best = (min if lowest else max)(known.values()) if len(known) > 1 else None
+    return {m: Cell(shown(mean), bold=m in known and known[m] == best) for m, mean in means.items()}
 
 
 def ablation_table(group: Group) -> list[Block]:
