@@ -171,7 +171,8 @@ def _listed(text: str | None) -> list[str]:
 
 
 def _pairs(parameters: Iterable[tuple[str, Any]]) -> str:
-    return " & ".join(f"{name}={_text(value)}" for name, value in parameters)
+    texts = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in parameters)
+    return " & ".join(f"{name}={text}" for name, text in texts)
 
 
 def _value(text: str) -> Any:
@@ -179,7 +180,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
+from cfner.benchmark.cells import Cell, parse_methods
 from cfner.benchmark.grid import cells_of
 from cfner.benchmark.published import statistics
 from cfner.benchmark.streams import Division, Source
@@ -139,8 +139,7 @@ def cells_on_paper_corpora(
         for division in wanted.divisions(settings):
             epochs = config.epochs if epochs_given else _papers_epochs(corpus, division.per_step)
             settings_here = config.model_copy(update={"epochs": epochs})
-            methods = parse_methods(wanted.methods)
-            cells += cells_of([source], [division], methods, seeds, settings_here)
+            cells += cells_of([source], [division], parse_methods(wanted.methods), seeds, settings_here)
     return cells
 
 
@@ -149,8 +148,8 @@ def cells_on_other_data(
 ) -> list[Cell]:
     """The same comparison on other data, in one setting."""
     wanted = recipe(name)
-    methods: list[MethodChoice] = parse_methods(wanted.methods)
-    return list(cells_of([source], wanted.divisions((setting,)), methods, seeds, config))
+    divisions, methods = wanted.divisions((setting,)), parse_methods(wanted.methods)
+    return list(cells_of([source], divisions, methods, seeds, config))
 
 
 def check_counts(name: str, corpus: Corpus, folder: Path, *, anyway: bool) -> tuple[str, ...]:

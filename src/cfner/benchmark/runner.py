@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from cfner.benchmark.backends import LOG, Backend
 from cfner.benchmark.grid import GridFolder, Job
-from cfner.benchmark.worker import ERROR, RESULT, progress_in
+from cfner.benchmark.worker import ERROR, RESULT
 from cfner.files.json_files import write_json_atomic
 from cfner.files.lock import locked
 
@@ -26,16 +26,13 @@ class Standing:
     waiting: list[Job]
     running: dict[Path, Job] = field(default_factory=dict)
     finished: list[Job] = field(default_factory=list)
-    failed: list[tuple[Job, str]] = field(default_factory=list)
+    failed: list[Job] = field(default_factory=list)
     took: list[float] = field(default_factory=list)  # seconds of the finished ones
     began: dict[Path, float] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
         return len(self.waiting) + len(self.running) + len(self.finished) + len(self.failed)
-
-    def progress(self, job: Job) -> dict[str, Any]:
-        return progress_in(job.folder)
 
     def seconds_left(self) -> float | None:
         """By the mean of those that ended; None before one has."""
@@ -94,14 +91,14 @@ def _end(standing: Standing, place: Path, code: int, watcher: Watcher) -> None:
         watcher.ended(job, None)
         return
     error = _error_of(job, code)
-    standing.failed.append((job, error))
-    watcher.ended(job, error)
-    for other in [other for other in standing.waiting if other.needs == place]:
-        standing.waiting.remove(other)
-        text = f"The first step, which it shares with others, failed: {error}"
-        write_json_atomic(other.folder / ERROR, {"error": text, "traceback": ""})
-        standing.failed.append((other, text))
-        watcher.ended(other, text)
+    told = f"The first step, which it shares with others, failed: {error}"
+    left = [other for other in standing.waiting if other.needs == place]
+    standing.waiting = [other for other in standing.waiting if other.needs != place]
+    for other in left:
+        write_json_atomic(other.folder / ERROR, {"error": told, "traceback": ""})
+    for failed, why in ((job, error), *((other, told) for other in left)):
+        standing.failed.append(failed)
+        watcher.ended(failed, why)
 
 
 def _error_of(job: Job, code: int) -> str:

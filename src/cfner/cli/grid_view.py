@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cfner.benchmark.grid import Job
+from cfner.benchmark.runner import Standing
+from cfner.benchmark.worker import progress_in
 from cfner.cli.show import plain
-
-if TYPE_CHECKING:
-    from cfner.benchmark.grid import Job
-    from cfner.benchmark.runner import Standing
 
 _SHOWN = 12
 
@@ -55,7 +54,7 @@ def _drawn(standing: Standing) -> Group:
     )
     table = Table("run", "step", "epoch", "for", box=None, pad_edge=False)
     for job in list(standing.running.values())[:_SHOWN]:
-        now = standing.progress(job)
+        now = progress_in(job.folder)
         if not now:
             table.add_row(plain(job.name), "starting", "", "")
             continue
