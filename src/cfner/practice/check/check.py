@@ -22,6 +22,7 @@ from cfner.practice.check.findings import (
     SplitFacts,
     TimeEstimate,
     counted,
+    note,
 )
 from cfner.practice.check.mentions import balance_findings, rarity_findings, surface_findings
 from cfner.practice.check.names import name_findings
@@ -168,16 +169,14 @@ def _old_label_findings(
     dropped = [type_ for type_ in plan.ignored if type_ in known]
     if dropped:
         total = sum(mentions[type_] for type_ in dropped)
-        yield Finding(
-            "note",
+        yield note(
             "old labels",
             f"{counted(total, 'mention')} of types that the model knows ({', '.join(dropped)}) would be "
             "treated as not labelled; the old model's own predictions keep these types.",
         )
     if plan.new and plan.more:
         total = sum(mentions[type_] for type_ in plan.more)
-        yield Finding(
-            "note",
+        yield note(
             "old labels",
             f"{counted(total, 'mention')} of known types ({', '.join(plan.more)}) would be trained on "
             "together with the new ones. Any mention of them that is not labelled teaches that it is none.",

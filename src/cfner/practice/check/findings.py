@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
 from cfner.corpus.corpus import Corpus
@@ -35,6 +36,9 @@ class Finding:
     @classmethod
     def refusal(cls, error: CfnerError, kind: str = "refused") -> Finding:
         return cls("error", kind, error.what, error.where, error.remedy)
+
+
+warning, note = partial(Finding, "warning"), partial(Finding, "note")
 
 
 @dataclass(frozen=True)

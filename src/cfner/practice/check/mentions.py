@@ -9,7 +9,7 @@ from typing import Final
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS
-from cfner.practice.check.findings import Finding, counted, some
+from cfner.practice.check.findings import Finding, counted, note, some, warning
 
 FEW: Final = 50  # training mentions; the published experiments drop rarer types
 FEW_TO_SCORE: Final = 20  # test mentions
@@ -31,16 +31,14 @@ def rarity_findings(
     train, dev, test = (corpus.mentions(split) for split in SPLITS)
     chooses = mention_counts(held_out) if held_out else dev
     if few := [type_ for type_ in current if 0 < train[type_] < FEW]:
-        yield Finding(
-            "warning",
+        yield warning(
             "few mentions",
             f"{_have(few)} fewer than {FEW} training mentions: {_with_counts(few, train)}. With so few "
             "the result depends on which ones they are (published experiments leave such types out).",
             remedy="Label more of them, in varied sentences, if the scores are not good enough.",
         )
     if unseen := sorted((set(dev) | set(test)) - set(train)):
-        yield Finding(
-            "warning",
+        yield warning(
             "not in train",
             f"{_have(unseen)} mentions in dev or test, but none in train, so they cannot be learned: "
             f"{some(unseen)}.",
@@ -49,28 +47,21 @@ def rarity_findings(
     learned = [type_ for type_ in current if train[type_]]
     if (corpus.dev or held_out) and (missing := [type_ for type_ in learned if not chooses[type_]]):
         place = "the part of train that is held out to choose the epoch" if held_out else "dev"
-        yield Finding(
-            "warning",
+        yield warning(
             "not in dev",
             f"{_have(missing)} no mention in {place}: {some(missing)}. "
             "The best epoch is chosen without them.",
             remedy="Give a dev file that has some." if held_out else "Move some sentences from train to dev.",
         )
-    if corpus.test:
-        yield from _test_findings([type_ for type_ in learned if test[type_] < FEW_TO_SCORE], test)
-
-
-def _test_findings(rare: Sequence[str], test: Counter[str]) -> Iterator[Finding]:
-    if none := [type_ for type_ in rare if not test[type_]]:
-        yield Finding(
-            "warning",
+    tested = learned if corpus.test else []
+    if none := [type_ for type_ in tested if not test[type_]]:
+        yield warning(
             "not in test",
             f"{_have(none)} no mention in test: {some(none)}. Nobody will know how well they were learned.",
             remedy="Move some sentences with them from train to test.",
         )
-    if few := [type_ for type_ in rare if test[type_]]:
-        yield Finding(
-            "note",
+    if few := [type_ for type_ in tested if 0 < test[type_] < FEW_TO_SCORE]:
+        yield note(
             "few test mentions",
             f"{_have(few)} fewer than {FEW_TO_SCORE} test mentions: {_with_counts(few, test)}. One mention "
             f"more or less found moves the recall by {100 / FEW_TO_SCORE:.0f} points or more.",
@@ -82,16 +73,14 @@ def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     words = sum(len(sentence) for sentence in sentences)
     labelled = sum(span.end - span.start for sentence in sentences for span in sentence.spans)
     if words and labelled == words:
-        yield Finding(
-            "warning",
+        yield warning(
             "no O",
             f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
             "(parts of speech, say), and a model would learn to label everything.",
             remedy="Check with --tag-column that the right column is read.",
         )
     elif len(sentences) >= 100 and all(sentence.spans for sentence in sentences):
-        yield Finding(
-            "note",
+        yield note(
             "no plain sentence",
             "Every training sentence has a mention. On ordinary text, where most have none, expect more "
             "false alarms than the test scores show.",
@@ -108,15 +97,26 @@ def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> I
         for surface, types in types_of.items()
         if types.total() >= _OFTEN and types.keys() & wanted and sum(map(len, surface)) >= _LETTERS
     }
-    unlabelled = unlabelled_surfaces(sentences, often)
     # an ordinary word that is a name now and then is far more often O than labelled
-    suspicious = {
+    missed = {
         surface: count
-        for surface, count in unlabelled.items()
-        if 2 <= count <= types_of[surface].total() and count * 4 >= types_of[surface].total()
+        for surface, count in unlabelled_surfaces(sentences, often).items()
+        if 2 <= count <= types_of[surface].total() <= 4 * count
     }
-    if suspicious:
-        yield _unlabelled(suspicious, types_of, often)
+    if missed:
+        shown = [
+            f"'{' '.join(surface)}' ({often[surface]} {types_of[surface].total()} times, "
+            f"unlabelled {missed[surface]} times)"
+            for surface in sorted(missed, key=lambda surface: (-missed[surface], surface))
+        ]
+        places = sum(missed.values())
+        yield Finding(
+            "warning" if places >= 0.02 * sum(types.total() for types in types_of.values()) else "note",
+            "perhaps unlabelled",
+            f"{counted(len(missed), 'name', 'are')} labelled often and left O nearly as often "
+            f"({counted(places, 'place')}): {some(shown, 3)}.",
+            remedy="Look whether these places are mentions that were missed: each one teaches the opposite.",
+        )
     mixed = {
         surface: types
         for surface, types in types_of.items()
@@ -126,10 +126,11 @@ def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> I
         and types.keys() & wanted
     }
     if mixed:
-        worst = sorted(mixed, key=lambda surface: -mixed[surface].total())
-        shown = [f"'{' '.join(surface)}' ({_types(mixed[surface])})" for surface in worst]
-        yield Finding(
-            "note",
+        shown = [
+            f"'{' '.join(surface)}' ({', '.join(f'{type_} {n}' for type_, n in types.most_common(3))})"
+            for surface, types in sorted(mixed.items(), key=lambda item: -item[1].total())
+        ]
+        yield note(
             "two types",
             f"{counted(len(mixed), 'name', 'are')} labelled with more than one type: {some(shown, 3)}. "
             "That is right where the context decides, and a slip where it does not.",
@@ -158,8 +159,8 @@ def unlabelled_surfaces(sentences: Sequence[Sentence], wanted: Mapping[Surface, 
     longest_first = {word: sorted(found, reverse=True) for word, found in lengths.items()}
     counts: Counter[Surface] = Counter()
     for sentence in sentences:
-        for start, end in _gaps(sentence):
-            at = start
+        at = 0
+        for end, next_start in [*((span.start, span.end) for span in sentence.spans), (len(sentence), 0)]:
             while at < end:
                 fitting = (
                     n
@@ -170,44 +171,8 @@ def unlabelled_surfaces(sentences: Sequence[Sentence], wanted: Mapping[Surface, 
                 if length:
                     counts[sentence.words[at : at + length]] += 1
                 at += length or 1
+            at = next_start
     return counts
-
-
-def _gaps(sentence: Sentence) -> Iterator[tuple[int, int]]:
-    """The stretches of words between mentions."""
-    at = 0
-    for span in sentence.spans:
-        if at < span.start:
-            yield at, span.start
-        at = span.end
-    if at < len(sentence):
-        yield at, len(sentence)
-
-
-def _unlabelled(
-    suspicious: Mapping[Surface, int],
-    types_of: Mapping[Surface, Counter[str]],
-    type_of: Mapping[Surface, str],
-) -> Finding:
-    worst = sorted(suspicious, key=lambda surface: (-suspicious[surface], surface))
-    shown = [
-        f"'{' '.join(surface)}' ({type_of[surface]} {types_of[surface].total()} times, "
-        f"unlabelled {suspicious[surface]} times)"
-        for surface in worst
-    ]
-    places = sum(suspicious.values())
-    mentions = sum(types.total() for types in types_of.values())
-    return Finding(
-        "warning" if places >= 0.02 * mentions else "note",
-        "perhaps unlabelled",
-        f"{counted(len(suspicious), 'name', 'are')} labelled often and left O nearly as often "
-        f"({counted(places, 'place')}): {some(shown, 3)}.",
-        remedy="Look whether these places are mentions that were missed: each one teaches the opposite.",
-    )
-
-
-def _types(types: Counter[str]) -> str:
-    return ", ".join(f"{type_} {count}" for type_, count in types.most_common(3))
 
 
 def _with_counts(types: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -215,4 +180,4 @@ def _with_counts(types: Sequence[str], counts: Mapping[str, int]) -> str:
 
 
 def _have(types: Sequence[str]) -> str:
-    return "1 type has" if len(types) == 1 else f"{len(types):,} types have"
+    return counted(len(types), "type", "have")

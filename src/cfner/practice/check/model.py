@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError
-from cfner.practice.check.findings import Finding, ModelFacts, counted, some
+from cfner.practice.check.findings import Finding, ModelFacts, counted, note, some, warning
 from cfner.practice.learn.plan import StepPlan, refuse_method
 from cfner.store.model_files import LoadedModel
 from cfner.tagger import ContinualTagger
@@ -39,15 +39,13 @@ def window_findings(model: LoadedModel, text: EncodedText) -> Iterator[Finding]:
     owner, bounds = text.window_of_refs(), text.sentence_bounds
     divided = int((owner[bounds[:-1]] != owner[bounds[1:] - 1]).sum())
     if divided:
-        yield Finding(
-            "note",
+        yield note(
             "long sentences",
             f"{counted(divided, 'training sentence', 'have')} more subwords than the {model.max_length} that "
             "the encoder reads at once. They are read in overlapping windows; no word is lost.",
         )
     if text.shortened_words:
-        yield Finding(
-            "warning",
+        yield warning(
             "giant words",
             f"{counted(text.shortened_words, 'word', 'have')} more subwords than the {model.max_length} that "
             "the encoder reads at once; what is beyond it is not read.",
@@ -101,8 +99,7 @@ def text_findings(facts: ModelFacts) -> Iterator[Finding]:
     yield from _reminders(facts)
     if facts.already_found:
         found = [f"{t} {n:,} of {facts.sampled_mentions[t]:,}" for t, n in facts.already_found.items()]
-        yield Finding(
-            "note",
+        yield note(
             "already found",
             f"Of the sampled mentions of known types the model already finds, exactly: {some(found)}.",
         )
@@ -117,8 +114,7 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
     if total:
         most = sorted(old, key=lambda type_: -old[type_])
         shown = some([f"{type_} {old[type_]:,}" for type_ in most if old[type_]], 4)
-        yield Finding(
-            "note",
+        yield note(
             "old types in the text",
             f"In {sample} the model finds {counted(total, 'mention')} of its old types ({shown}). That is "
             "normal and useful: they need no labels, and seeing them keeps the old types from being "
@@ -145,17 +141,12 @@ def _conflict(facts: ModelFacts, type_: str) -> Iterator[Finding]:
         f"The model takes {covered:,} of {mentions:,} sampled mentions of '{type_}' for old types ({shown})"
     )
     if counts[first] >= _SAME * mentions:
-        yield Finding(
-            "warning",
-            "conflict",
-            f"{seen}. '{type_}' is either '{first}' under another name, or a kind of it.",
-            remedy=f"If the same, call it '{first}' in the data. If a kind of it, expect '{first}' to lose "
-            "these mentions: a word has one type.",
+        meaning = f"'{type_}' is either '{first}' under another name, or a kind of it."
+        remedy = (
+            f"If the same, call it '{first}' in the data. If a kind of it, expect '{first}' to lose "
+            "these mentions: a word has one type."
         )
-        return
-    yield Finding(
-        "warning",
-        "conflict",
-        f"{seen}. These words will change their type, and the old types will seem to forget them.",
-        remedy=f"Check where '{type_}' ends and '{first}' begins; carry on if this is what you want.",
-    )
+    else:
+        meaning = "These words will change their type, and the old types will seem to forget them."
+        remedy = f"Check where '{type_}' ends and '{first}' begins; carry on if this is what you want."
+    yield warning("conflict", f"{seen}. {meaning}", remedy=remedy)

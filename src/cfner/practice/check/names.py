@@ -119,10 +119,7 @@ def _meaning(word: str) -> str:
 
 def _form(word: str) -> str:
     """The word in the singular, in American spelling."""
-    return _singular(word.replace("isation", "ization").replace("colour", "color"))
-
-
-def _singular(word: str) -> str:
+    word = word.replace("isation", "ization").replace("colour", "color")
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):

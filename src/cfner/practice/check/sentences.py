@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Final
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.split_files import SPLITS
-from cfner.practice.check.findings import Finding, Severity, counted, some
+from cfner.practice.check.findings import Finding, Severity, counted, note, some, warning
 
 _LONG: Final = 200  # words; sentences of prose are hardly ever longer
 _REPEATED_WORTH_A_NOTE: Final = 0.01
@@ -23,23 +24,20 @@ _DAMAGED: Final = re.compile("\ufffd|[\ud800-\udfff]")
 # UTF-8 that was read as Latin-1 or Windows-1252: é becomes Ã©, a curly quote becomes â€™
 _MISREAD: Final = re.compile("[ÃÂ][\x80-\xbf€‚„†‡ˆ‰‹‘’“”•–—˜™›]|â€")
 _LATIN: Final = re.compile("[A-Za-z]")
-_LOOKS_LATIN: Final = re.compile(
-    "[\u0370-\u03ff\u0400-\u04ff]"
-)  # Greek and Cyrillic have twins of our letters
+# Greek and Cyrillic have twins of our letters
+_LOOKS_LATIN: Final = re.compile("[\u0370-\u03ff\u0400-\u04ff]")
 
 
 def reading_findings(report: ReadReport) -> Iterator[Finding]:
     """What had to be repaired or left out while reading."""
     if report.tokens_reported:
-        yield Finding(
-            "warning",
+        yield warning(
             "tokens left out",
             f"{report.tokens_reported:,} of {report.tokens_read:,} tokens did not reach any sentence.",
             remedy="See the repairs below for why.",
         )
     for kind, count in sorted(report.repairs.items()):
-        yield Finding(
-            "note",
+        yield note(
             "repaired",
             f"While reading: {kind} ({counted(count, 'time')}).",
             where=report.places[kind][0] if report.places.get(kind) else None,
@@ -47,7 +45,7 @@ def reading_findings(report: ReadReport) -> Iterator[Finding]:
         )
     for what, named in (("formats", report.format), ("tag schemes", report.scheme)):
         if named and " + " in named:
-            yield Finding("note", "mixed files", f"The files have different {what}: {named}.")
+            yield note("mixed files", f"The files have different {what}: {named}.")
 
 
 def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
@@ -63,62 +61,44 @@ def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
             repeated += split == "train"
             if earlier.spans != sentence.spans:
                 differently.append((earlier, sentence))
-    for split, others in (("dev", ("train",)), ("test", ("train", "dev"))):
-        yield from _leaks(corpus, split, others, first, differently)
+    for other, split in combinations(SPLITS, 2):
+        sentences = corpus.split_named(split)
+        shared = [sentence for sentence in sentences if sentence.key in first[other]]
+        # once per pair of places: repetitions inside the split were compared above
+        for key, sentence in first[split].items():
+            if key in first[other] and first[other][key].spans != sentence.spans:
+                differently.append((first[other][key], sentence))
+        if shared:
+            share = _percent(len(shared) / len(sentences))
+            yield warning(
+                "leak",
+                f"{split} shares {counted(len(shared), 'sentence')} ({share} of it) with {other}: "
+                f"scores on {split} look better than they are.",
+                where=shared[0].source,
+                remedy=f"Remove them from {other}, or divide the data anew with 'cfner data split', "
+                "which keeps equal sentences together.",
+            )
     if differently:
-        yield _contradiction(differently)
-    share = repeated / len(corpus.train) if corpus.train else 0.0
-    if share >= _REPEATED_WORTH_A_NOTE:
+        earlier, later = differently[0]
+        only_once = sorted(set(earlier.spans) ^ set(later.spans))
+        shown = [f"'{' '.join(later.words[s.start : s.end])}' as {s.type}" for s in only_once]
+        yield warning(
+            "labelled differently",
+            f"{counted(len(differently), 'sentence', 'repeat')} an earlier one with other labels. The first "
+            f"has {some(shown, 3)} in one of the two places only.",
+            where=later.source,
+            remedy=f"Compare with {earlier.source}, and decide for one labelling: "
+            "the model cannot learn both.",
+        )
+    again = repeated / len(corpus.train) if corpus.train else 0.0
+    if again >= _REPEATED_WORTH_A_NOTE:
         yield Finding(
-            "warning" if share > _REPEATED_A_LOT else "note",
+            "warning" if again > _REPEATED_A_LOT else "note",
             "repeated sentences",
             f"{counted(repeated, 'training sentence', 'repeat')} an earlier one word by word "
-            f"({_percent(share)}), so that some sentences weigh more in training than others.",
+            f"({_percent(again)}), so that some sentences weigh more in training than others.",
             remedy="Remove the repetitions, unless the text really is that repetitive.",
         )
-
-
-def _leaks(
-    corpus: Corpus,
-    split: str,
-    others: Sequence[str],
-    first: dict[str, dict[str, Sentence]],
-    differently: list[tuple[Sentence, Sentence]],
-) -> Iterator[Finding]:
-    sentences = corpus.dev if split == "dev" else corpus.test
-    for other in others:
-        shared = [sentence for sentence in sentences if sentence.key in first[other]]
-        if not shared:
-            continue
-        for sentence in shared:
-            twin = first[other][sentence.key]
-            # once per pair of places: repetitions inside the split were compared above
-            if sentence is first[split][sentence.key] and twin.spans != sentence.spans:
-                differently.append((twin, sentence))
-        share = len(shared) / len(sentences)
-        yield Finding(
-            "warning",
-            "leak",
-            f"{split} shares {counted(len(shared), 'sentence')} ({_percent(share)} of it) with {other}: "
-            f"scores on {split} look better than they are.",
-            where=shared[0].source,
-            remedy=f"Remove them from {other}, or divide the data anew with 'cfner data split', "
-            "which keeps equal sentences together.",
-        )
-
-
-def _contradiction(differently: Sequence[tuple[Sentence, Sentence]]) -> Finding:
-    earlier, later = differently[0]
-    only_once = sorted(set(earlier.spans) ^ set(later.spans))
-    shown = [f"'{' '.join(later.words[s.start : s.end])}' as {s.type}" for s in only_once]
-    return Finding(
-        "warning",
-        "labelled differently",
-        f"{counted(len(differently), 'sentence', 'repeat')} an earlier one with other labels. The first has "
-        f"{some(shown, 3)} in one of the two places only.",
-        where=later.source,
-        remedy=f"Compare with {earlier.source}, and decide for one labelling: the model cannot learn both.",
-    )
 
 
 def length_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
@@ -126,8 +106,7 @@ def length_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     if longest is None or len(longest) <= _LONG:
         return
     count = sum(len(sentence) > _LONG for sentence in sentences)
-    yield Finding(
-        "note",
+    yield note(
         "long sentences",
         f"{counted(count, 'sentence', 'have')} more than {_LONG} words; the longest has {len(longest):,}. "
         "Long ones are read in overlapping windows, so nothing is lost, but blank lines may be missing.",
