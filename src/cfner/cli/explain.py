@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -11,9 +11,13 @@ from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.show import console, plain, print_json, say
-
-if TYPE_CHECKING:
-    from cfner.practice.explain.explanation import Distribution, Explanation, Match, TokenExplanation
+from cfner.practice.explain.explanation import (
+    Distribution,
+    Explanation,
+    Match,
+    TokenExplanation,
+    hidden_truth,
+)
 
 _CONTEXT = 6  # words shown on each side of a matched token
 _COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
@@ -101,37 +105,36 @@ def _right(right: int | None, whole: int) -> str:
 
 
 def _tokens_table(e: Explanation) -> Table:
-    truth = any(token.truth not in (None, token.label) for token in e.tokens)
+    hidden = [hidden_truth(token) or "" for token in e.tokens]
     table = Table(title=plain(f"sentence {e.sentence} of the slice"), title_justify="left")
-    for name in ("token", "labelled", *(["in truth"] if truth else []), "teacher", "student", "went to"):
+    in_truth = ["in truth"] if any(hidden) else []
+    for name in ("token", "labelled", *in_truth, "teacher", "student", "went to"):
         table.add_column(name, overflow="fold")
-    for token in e.tokens:
-        colour = next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "")
-        path = token.path + (f" (joins in epoch {token.joins})" if token.waits and token.joins else "")
-        hidden = token.truth if token.truth not in (None, token.label) else ""
+    for token, truth in zip(e.tokens, hidden, strict=True):
+        taught = "" if token.trained_on == token.label else f", taught {token.trained_on}"
         table.add_row(
             plain(token.word),
-            plain(
-                token.label
-                if token.trained_on == token.label
-                else f"{token.label}, taught {token.trained_on}"
-            ),
-            *([plain(hidden or "")] if truth else []),
+            plain(token.label + taught),
+            *([plain(truth)] if any(hidden) else []),
             _shares(token.teacher, 1),
             _shares(token.student, 1),
-            plain(path),
-            style=colour or ("yellow" if token.waits else ""),
+            plain(token.path + (f" (joins in epoch {token.joins})" if token.waits and token.joins else "")),
+            style=_colour(token) or ("yellow" if token.waits else ""),
         )
     return table
 
 
+def _colour(token: TokenExplanation) -> str:
+    return next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "")
+
+
 def _anchor_line(token: TokenExplanation) -> Text:
-    colour = next((_COLOURS[loss.shown] for loss in token.losses if loss.shown in _COLOURS), "yellow")
+    colour = _colour(token) or "yellow"
     line = Text.assemble((plain(token.word).plain, f"bold {colour}"), "  ", plain(token.path))
-    line.append(Text.assemble("\n  teacher   ", _shares(token.teacher)))
-    line.append(Text.assemble("\n  student   ", _shares(token.student)))
-    if token.averaged is not None:
-        line.append(Text.assemble("\n  averaged  ", _shares(token.averaged)))
+    read = {"teacher ": token.teacher, "student ": token.student, "averaged": token.averaged}
+    for name, distribution in read.items():
+        if distribution is not None:
+            line.append(Text.assemble(f"\n  {name}  ", _shares(distribution)))
     return line
 
 
@@ -142,14 +145,10 @@ def _matches_table(token: TokenExplanation) -> Table:
     for name in ("labelled", "student", "matched token in its sentence"):
         table.add_column(name, overflow="fold")
     for match in token.matches:
-        hidden = f" ({match.truth})" if match.truth not in (None, match.label) else ""
-        table.add_row(
-            f"{match.distance:.3f}",
-            f"{match.weight:.2f}",
-            plain(match.label + hidden),
-            _shares(match.student, 1),
-            _context(match),
-        )
+        hidden = hidden_truth(match)
+        labelled = plain(match.label + (f" ({hidden})" if hidden else ""))
+        figures = f"{match.distance:.3f}", f"{match.weight:.2f}"
+        table.add_row(*figures, labelled, _shares(match.student, 1), _context(match))
     return table
 
 

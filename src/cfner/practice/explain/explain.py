@@ -47,14 +47,8 @@ def explain_run(
             remedy=f"Give a step from 2 to {steps}." if steps > 1 else "Train a stream of two steps or more.",
         )
     stream = recorded_stream(folder, corpus)
-    return explain_step(
-        ContinualTagger.load(folder, number - 1, device=device),
-        ContinualTagger.load(folder, number, device=device),
-        stream[number - 1],
-        sentence=sentence,
-        epoch=epoch,
-        top=top,
-    )
+    teacher, student = (ContinualTagger.load(folder, n, device=device) for n in (number - 1, number))
+    return explain_step(teacher, student, stream[number - 1], sentence=sentence, epoch=epoch, top=top)
 
 
 def explain_step(
@@ -150,16 +144,9 @@ def _curriculum(
     )
     found = []
     for epoch in range(1, scene.epochs + 1):
-        selected = effect.selected(replace(inputs, epoch=epoch))
-        found.append(
-            EpochSelection(
-                epoch=epoch,
-                threshold=effect.curriculum.threshold(epoch),
-                selected=int(selected.sum()),
-                right=_both(selected, right),
-                right_type=_both(selected, right_type),
-            )
-        )
+        selected, delta = effect.selected(replace(inputs, epoch=epoch)), effect.curriculum.threshold(epoch)
+        agreed = _both(selected, right), _both(selected, right_type)
+        found.append(EpochSelection(epoch, delta, int(selected.sum()), *agreed))
     return tuple(found)
 
 

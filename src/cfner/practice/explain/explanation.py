@@ -88,6 +88,11 @@ class TokenExplanation:
         return bool(self.matches) and not self.selected
 
 
+def hidden_truth(token: Match | TokenExplanation) -> str | None:
+    """The true label, where this step's data has another."""
+    return None if token.truth == token.label else token.truth
+
+
 @dataclass(frozen=True)
 class EpochSelection:
     """How many defined-other tokens of the slice an epoch selects."""
@@ -144,13 +149,14 @@ class Explanation:
     tokens: tuple[TokenExplanation, ...]
 
     @property
-    def threshold(self) -> float | None:
-        """The epoch's delta; None without Effect_O."""
-        return self.slice.epochs[self.epoch - 1].threshold if self.slice.epochs else None
+    def now(self) -> EpochSelection | None:
+        """What the epoch selects; None without Effect_O."""
+        return self.slice.epochs[self.epoch - 1] if self.slice.epochs else None
 
     @property
-    def now(self) -> EpochSelection | None:
-        return self.slice.epochs[self.epoch - 1] if self.slice.epochs else None
+    def threshold(self) -> float | None:
+        """The epoch's delta."""
+        return self.now.threshold if self.now else None
 
     @property
     def anchors(self) -> tuple[TokenExplanation, ...]:

@@ -14,6 +14,7 @@ from cfner.practice.explain.explanation import (
     Match,
     SliceSummary,
     TokenExplanation,
+    hidden_truth,
 )
 
 _CONTEXT = 9  # words shown on each side of a matched token
@@ -30,18 +31,10 @@ _LEGEND = (
 )
 
 
-def page(explanation: Explanation) -> str:
+def page(e: Explanation) -> str:
     """The whole page, in UTF-8 once encoded."""
-    e = explanation
     title = f"Step {e.step}, epoch {e.epoch}: what taught each token"
-    parts = [
-        _header(e),
-        _sentence(e),
-        _slice(e.slice, e.now),
-        _anchors(e),
-        _others(e),
-        _objective(e),
-    ]
+    parts = [_header(e), _sentence(e), _slice(e.slice, e.now), _anchors(e), _others(e), _objective(e)]
     return whole_page(title, "explain", parts, style=_LENGTHS)
 
 
@@ -74,13 +67,13 @@ def _kind(token: TokenExplanation) -> str:
 def _sentence(e: Explanation) -> str:
     chips = []
     for token in e.tokens:
-        told = "" if token.label == "O" else f"<small>{word(token.label)}</small>"
+        told = word(token.label) if token.label != "O" else ""
         if token.label == "O" and token.teacher_label != "O":
-            told = f"<small>{word(token.teacher_label)}?</small>"
-        target = f"t{token.position}" if token.matches else f"r{token.position}"
-        hint = text(token.path)
+            told = f"{word(token.teacher_label)}?"
+        target = f"{'t' if token.matches else 'r'}{token.position}"
         chips.append(
-            f"<a class='tok {_kind(token)}' href='#{target}' title='{hint}'>{word(token.word)}{told}</a>"
+            f"<a class='tok {_kind(token)}' href='#{target}' title='{text(token.path)}'>"
+            f"{word(token.word)}{told and f'<small>{told}</small>'}</a>"
         )
     shown = {_kind(token) for token in e.tokens}
     legend = "".join(
@@ -114,9 +107,7 @@ def _slice(s: SliceSummary, now: EpochSelection | None) -> str:
 
 
 def _share(part: int | None, whole: int) -> str:
-    if part is None or not whole:
-        return "none"
-    return f"{part:,} ({100 * part / whole:.0f} %)"
+    return f"{part:,} ({100 * part / whole:.0f} %)" if part is not None and whole else "none"
 
 
 def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
@@ -133,9 +124,8 @@ def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
             f"<i class='right h{round(right)}'></i></span>"
             f"<span>{epoch.epoch}</span><small>δ {epoch.threshold:.2f}</small></li>"
         )
-    known = (
-        "; the solid part has the teacher's label right" if s.epochs[0].right is not None else ""
-    )  # outside a stream nobody knows
+    # outside a stream nobody knows
+    known = "; the solid part has the teacher's label right" if s.epochs[0].right is not None else ""
     return (
         f"<figure><ol class='epochs'>{''.join(bars)}</ol>"
         f"<figcaption>Defined-other tokens selected in each epoch{known}. "
@@ -144,16 +134,16 @@ def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
 
 
 def _anchors(e: Explanation) -> str:
+    none = ""
     if not e.k:
-        return (
-            "<section><h2>Anchors</h2><p class='lead'>This method has no causal effects: "
-            "no token has matched tokens.</p></section>"
+        none = "This method has no causal effects: no token has matched tokens."
+    elif not e.anchors:
+        none = (
+            "No token of this sentence is in a pool: none is a new entity, and the teacher takes none for an "
+            "old one."
         )
-    if not e.anchors:
-        return (
-            "<section><h2>Anchors</h2><p class='lead'>No token of this sentence is in a pool: none is a new "
-            "entity, and the teacher takes none for an old one.</p></section>"
-        )
+    if none:
+        return f"<section><h2>Anchors</h2><p class='lead'>{none}</p></section>"
     cards = "".join(_card(token) for token in e.anchors)
     return (
         "<section><h2>Anchors and their matched tokens</h2><p class='lead'>Matched tokens are the nearest of "
@@ -163,8 +153,8 @@ def _anchors(e: Explanation) -> str:
 
 
 def _card(token: TokenExplanation) -> str:
-    truth = f" · in truth <b>{word(token.truth)}</b>" if token.truth not in (None, token.label) else ""
-    when = ""
+    hidden, when = hidden_truth(token), ""
+    truth = f" · in truth <b>{word(hidden)}</b>" if hidden else ""
     if token.waits:
         when = f" · joins in epoch {token.joins}" if token.joins else " · never sure enough to join"
     third = (
@@ -193,16 +183,20 @@ def _match(match: Match) -> str:
     before = " ".join(map(word, match.words[start : match.position]))
     after = " ".join(map(word, match.words[match.position + 1 : end]))
     left, right = "… " if start else "", " …" if end < len(match.words) else ""
-    truth = f"<small>in truth {word(match.truth)}</small>" if match.truth not in (None, match.label) else ""
-    width = 100 * min(match.distance, 1.0)
+    width = round(100 * min(match.distance, 1.0))
     return (
-        f"<tr><td><span class='far'><i class='w{round(width)}'></i></span>{match.distance:.3f}</td>"
+        f"<tr><td><span class='far'><i class='w{width}'></i></span>{match.distance:.3f}</td>"
         f"<td>{match.weight:.2f}</td>"
         f"<td class='context'>{left}{before} <mark>{word(match.word)}</mark> {after}{right}"
         f"<small>sentence {match.sentence}</small></td>"
-        f"<td class='label'>{word(match.label)}{truth}</td>"
+        f"<td class='label'>{_labelled(match)}</td>"
         f"<td class='label'>{_best(match.student)}</td></tr>"
     )
+
+
+def _labelled(token: Match | TokenExplanation) -> str:
+    hidden = hidden_truth(token)
+    return word(token.label) + (f"<small>in truth {word(hidden)}</small>" if hidden else "")
 
 
 def _best(distribution: Distribution) -> str:
@@ -230,11 +224,9 @@ def _others(e: Explanation) -> str:
         if token.matches:
             continue
         trained = "" if token.trained_on == token.label else f"<small>taught {word(token.trained_on)}</small>"
-        hidden = token.truth not in (None, token.label)
-        truth = f"<small>in truth {word(token.truth)}</small>" if hidden and token.truth else ""
         rows.append(
             f"<tr id='r{token.position}'><td><b>{word(token.word)}</b></td>"
-            f"<td>{word(token.label)}{truth}{trained}</td><td>{_best(token.teacher)}</td>"
+            f"<td>{_labelled(token)}{trained}</td><td>{_best(token.teacher)}</td>"
             f"<td>{_best(token.student)}</td><td>{_losses(token)}</td></tr>"
         )
     if not rows:

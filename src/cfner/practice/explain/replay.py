@@ -77,9 +77,10 @@ def replay_step(
             f"'{step.name}' ({', '.join(step.types)}).",
             remedy="Give the models from before and after this very step.",
         )
-    at = _checked_epoch(student, epoch)
-    if top < 1:
-        raise ConfigError(f"top is {top}.", remedy="Show at least one label.")
+    last = student.config.epochs
+    at = epoch if epoch is not None else best_epoch(student) or last
+    if not 1 <= at <= last:
+        raise ConfigError(f"There is no epoch {at}.", remedy=f"The step was trained for epochs 1 to {last}.")
     prepared = prepared_step(teacher.model, step, labels, student.method, student.config)
     prepared = prepared.on(student.model.network.device)
     if prepared.teacher is None:
@@ -90,16 +91,6 @@ def replay_step(
 def best_epoch(student: ContinualTagger) -> int | None:
     """The epoch whose weights the student has, where it is recorded."""
     return student.record.facts.get("best_epoch") if student.record else None
-
-
-def _checked_epoch(student: ContinualTagger, epoch: int | None) -> int:
-    epochs = student.config.epochs
-    chosen = epoch if epoch is not None else best_epoch(student) or epochs
-    if not 1 <= chosen <= epochs:
-        raise ConfigError(
-            f"There is no epoch {chosen}.", remedy=f"The step was trained for epochs 1 to {epochs}."
-        )
-    return chosen
 
 
 def _truth(step: Step, labels: LabelSpace, prepared: PreparedStep) -> Tensor | None:
