@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, names
-from cfner.cli.show import console, plain, print_json, say, table_of
+from cfner.cli.show import console, plain, print_json, say, say_read, splits_table
 
 if TYPE_CHECKING:
     from cfner.practice.check.findings import CheckReport, Finding, LearnPlan, TimeEstimate
@@ -74,13 +73,12 @@ def _device(name: str | None) -> str:
 
 def _tell(report: CheckReport) -> None:
     screen = console()
-    read = report.reading
-    say(
-        f"{report.name}: format {read.format}, scheme {read.scheme or 'none (character spans)'}, "
-        f"{len(report.types)} types",
-        "bold",
-    )
-    screen.print(_table(report))
+    say_read(report.name, report.reading, report.types)
+    splits = {name: facts for name, facts in report.splits.items() if facts.sentences}
+    table = splits_table(splits, report.types[:_ROWS], "words")
+    if len(report.types) > _ROWS:
+        table.add_row(f"… {len(report.types) - _ROWS} more", style="dim")
+    screen.print(table)
     for finding in report.findings:
         _tell_finding(screen, finding)
     if not report.findings:
@@ -94,20 +92,6 @@ def _tell(report: CheckReport) -> None:
     screen.print(said, style="bold")
     # never wrapped: it is there to be copied
     say(f"  {report.next_command}", wrap=False)
-
-
-def _table(report: CheckReport) -> Table:
-    splits = {name: facts for name, facts in report.splits.items() if facts.sentences}
-    table = table_of(["", *splits], ())
-    table.add_row("sentences", *(f"{facts.sentences:,}" for facts in splits.values()))
-    table.add_row("words", *(f"{facts.tokens:,}" for facts in splits.values()))
-    mentions = (f"{sum(facts.mentions.values()):,}" for facts in splits.values())
-    table.add_row("mentions", *mentions, end_section=True)
-    for type_ in report.types[:_ROWS]:
-        table.add_row(plain(type_), *(f"{facts.mentions[type_]:,}" for facts in splits.values()))
-    if len(report.types) > _ROWS:
-        table.add_row(f"… {len(report.types) - _ROWS} more", *("" for _ in splits), style="dim")
-    return table
 
 
 def _tell_finding(screen: Console, finding: Finding) -> None:
@@ -126,20 +110,14 @@ def _plan(plan: LearnPlan, *, with_model: bool) -> str:
 
     if not with_model:
         return f"A model trained on this data would learn {some(plan.new, _ROWS)}."
-    parts = (
-        ("learn", plan.new),
-        ("learn more about", plan.more),
-        ("ignore the labels of", plan.ignored),
-    )
-    said = [f"{verb} {some(types, _ROWS)}" for verb, types in parts if types]
+    parts = {"learn": plan.new, "learn more about": plan.more, "ignore the labels of": plan.ignored}
+    said = [f"{verb} {some(types, _ROWS)}" for verb, types in parts.items() if types]
     kept = f", keeping {some(plan.kept, _ROWS)}" if plan.kept else ""
     rows = f" ({plan.kept_rows} label rows stay as they are)" if plan.kept_rows else ""
     source = "held out from train" if plan.dev_held_out else "of dev"
-    chosen = (
-        f"{plan.dev_sentences:,} sentences {source} choose the epoch"
-        if plan.dev_sentences
-        else "the last epoch is kept"
-    )
+    chosen = "the last epoch is kept"
+    if plan.dev_sentences:
+        chosen = f"{plan.dev_sentences:,} sentences {source} choose the epoch"
     return (
         f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
         f"{plan.train_sentences:,} sentences; {chosen}."

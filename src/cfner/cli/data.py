@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import names
-from cfner.cli.show import console, plain, print_json, say, table_of
+from cfner.cli.show import console, print_json, say, say_read, splits_table
 from cfner.errors import ConfigError, CorpusError, nearest
 
 if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.sentence import Sentence
+    from cfner.practice.check.findings import SplitFacts
 
 app = typer.Typer(name="data", help="Look at corpora, convert and split them.", no_args_is_help=True)
 
@@ -41,11 +41,11 @@ def describe(
     json: o.Json = False,
 ) -> None:
     """Print sentences, tokens, mentions per type, scheme, repairs and overlaps."""
-    facts = _facts(_read(path, scheme, locals()))
-    if json:
-        print_json(facts)
-    else:
-        _print_tables(facts)
+    from cfner.practice.check.findings import split_facts
+
+    corpus = _read(path, scheme, locals())
+    tell = _tell_json if json else _tell
+    tell(corpus, split_facts(corpus))
 
 
 @app.command()
@@ -176,54 +176,35 @@ def _write(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, given: Mappi
         say(f"while reading: {kind}: {count:,}, first at {corpus.report.places[kind][0]}", wrap=False)
 
 
-def _facts(corpus: Corpus) -> dict[str, Any]:
-    from cfner.corpus.split_files import SPLITS
-
-    splits = {}
-    for name in SPLITS:
-        sentences = corpus.split_named(name)
-        mentions = corpus.mentions(name)
-        splits[name] = {
-            "sentences": len(sentences),
-            "tokens": sum(len(sentence) for sentence in sentences),
-            "mentions": sum(mentions.values()),
-            "mentions_per_type": {type_: mentions[type_] for type_ in corpus.types},
+def _tell_json(corpus: Corpus, splits: Mapping[str, SplitFacts]) -> None:
+    counted = {
+        name: {
+            "sentences": facts.sentences,
+            "tokens": facts.tokens,
+            "mentions": sum(facts.mentions.values()),
+            "mentions_per_type": facts.mentions,
         }
-    return {
-        "name": corpus.name,
-        "report": corpus.report.to_json(),
-        "types": corpus.types,
-        "splits": splits,
-        "overlaps": corpus.overlaps(),
+        for name, facts in splits.items()
     }
+    about = {"name": corpus.name, "report": corpus.report.to_json(), "types": corpus.types}
+    print_json({**about, "splits": counted, "overlaps": corpus.overlaps()})
 
 
-def _print_tables(facts: dict[str, Any]) -> None:
-    screen = console()
-    report, splits = facts["report"], facts["splits"]
-    read = (
-        f": format {report['format']}, scheme {report['scheme'] or 'none (character spans)'}, "
-        f"{len(facts['types'])} types"
-    )
-    screen.print(Text.assemble((plain(facts["name"]).plain, "bold"), plain(read)))
+def _tell(corpus: Corpus, splits: Mapping[str, SplitFacts]) -> None:
+    screen, report = console(), corpus.report
+    say_read(corpus.name, report, corpus.types)
     screen.print(
-        f"{report['tokens_read']:,} tokens read = {report['tokens_used']:,} used "
-        f"+ {report['tokens_reported']:,} reported below"
+        f"{report.tokens_read:,} tokens read = {report.tokens_used:,} used "
+        f"+ {report.tokens_reported:,} reported below"
     )
-    table = table_of(["", *splits], ())
-    for row in ("sentences", "tokens", "mentions"):
-        table.add_row(row, *(f"{split[row]:,}" for split in splits.values()), end_section=row == "mentions")
-    for type_ in facts["types"]:
-        table.add_row(plain(type_), *(f"{split['mentions_per_type'][type_]:,}" for split in splits.values()))
-    screen.print(table)
-    screen.print("Repaired or left out:" if report["repairs"] else "Nothing had to be repaired.")
-    for kind, found in report["repairs"].items():
+    screen.print(splits_table(splits, corpus.types, "tokens"))
+    screen.print("Repaired or left out:" if report.repairs else "Nothing had to be repaired.")
+    for kind, count in sorted(report.repairs.items()):
         # Not a table: places must stay whole, to be copied into an editor.
-        say(f"  {kind}: {found['count']:,}", wrap=False)
-        more = found["count"] - len(found["first"])
-        for place in [*found["first"], *([f"and {more:,} more"] if more else [])]:
+        say(f"  {kind}: {count:,}", wrap=False)
+        more = count - len(report.places[kind])
+        for place in [*report.places[kind], *([f"and {more:,} more"] if more else [])]:
             say(f"    {place}", wrap=False)
-    overlaps = ", ".join(
-        f"{name.replace('_', ' ')}: {count:,}" for name, count in facts["overlaps"].items() if count
-    )
-    screen.print(f"Sentences that occur more than once: {overlaps or 'none'}.", soft_wrap=True)
+    overlaps = corpus.overlaps().items()
+    shown = ", ".join(f"{name.replace('_', ' ')}: {count:,}" for name, count in overlaps if count)
+    screen.print(f"Sentences that occur more than once: {shown or 'none'}.", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,22 +14,15 @@ from rich.text import Text
 from cfner.files.safe_text import json_text, visible
 
 if TYPE_CHECKING:
+    from cfner.corpus.report import ReadReport
     from cfner.evaluation.forgetting import StepMatrix
     from cfner.evaluation.scores import Counts, Scores
     from cfner.network.prediction import Prediction
+    from cfner.practice.check.findings import SplitFacts
     from cfner.training.progress import Progress
 
-_COLOURS = [
-    "cyan",
-    "magenta",
-    "green",
-    "yellow",
-    "blue",
-    "red",
-    "bright_cyan",
-    "bright_magenta",
-    "bright_green",
-]
+_COLOURS = ["cyan", "magenta", "green", "yellow", "blue", "red"]
+_COLOURS += ["bright_cyan", "bright_magenta", "bright_green"]
 
 
 def console(stderr: bool = False) -> Console:
@@ -47,7 +40,6 @@ def table_of(
     *,
     title: str = "",
     left: int = 1,
-    **how: Any,
 ) -> Table:
     """Columns, the first ``left`` of them aligned left, and rows of text as it is."""
     table = Table(title=plain(title) if title else None, title_justify="left")
@@ -55,6 +47,24 @@ def table_of(
         table.add_column(name, justify="left" if number < left else "right")
     for row in rows:
         table.add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def say_read(name: str, report: ReadReport, types: Sequence[str]) -> None:
+    """What data was read, and how, in one line."""
+    scheme = report.scheme or "none (character spans)"
+    say(f"{name}: format {report.format}, scheme {scheme}, {len(types)} types", "bold")
+
+
+def splits_table(splits: Mapping[str, SplitFacts], types: Sequence[str], words: str) -> Table:
+    """Splits across; down sentences, words (by the name given), mentions, and mentions of each type."""
+    table = table_of(["", *splits], ())
+    table.add_row("sentences", *(f"{facts.sentences:,}" for facts in splits.values()))
+    table.add_row(words, *(f"{facts.tokens:,}" for facts in splits.values()))
+    mentions = (f"{sum(facts.mentions.values()):,}" for facts in splits.values())
+    table.add_row("mentions", *mentions, end_section=True)
+    for type_ in types:
+        table.add_row(plain(type_), *(f"{facts.mentions[type_]:,}" for facts in splits.values()))
     return table
 
 

@@ -19,10 +19,10 @@ from cfner.practice.check.findings import (
     Finding,
     LearnPlan,
     ModelFacts,
-    SplitFacts,
     TimeEstimate,
     counted,
     note,
+    split_facts,
 )
 from cfner.practice.check.mentions import balance_findings, rarity_findings, surface_findings
 from cfner.practice.check.names import name_findings
@@ -94,7 +94,7 @@ def check(
         name=corpus.name,
         reading=corpus.report,
         types=tuple(corpus.types),
-        splits={split: SplitFacts.of(corpus, split) for split in SPLITS},
+        splits=split_facts(corpus),
         findings=tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))),
         plan=learn,
         model=facts,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.report import ReadReport
-from cfner.corpus.split_files import Split
+from cfner.corpus.split_files import SPLITS
 from cfner.errors import CfnerError
 from cfner.practice.learn.plan import StepPlan
 
@@ -47,12 +47,14 @@ class SplitFacts:
     tokens: int
     mentions: Mapping[str, int]  # per type of the data, 0 included
 
-    @classmethod
-    def of(cls, corpus: Corpus, split: Split) -> SplitFacts:
+
+def split_facts(corpus: Corpus) -> dict[str, SplitFacts]:
+    facts, types = {}, corpus.types
+    for split in SPLITS:
         sentences, mentions = corpus.split_named(split), corpus.mentions(split)
-        return cls(
-            len(sentences), sum(map(len, sentences)), {type_: mentions[type_] for type_ in corpus.types}
-        )
+        counts = {type_: mentions[type_] for type_ in types}
+        facts[str(split)] = SplitFacts(len(sentences), sum(map(len, sentences)), counts)
+    return facts
 
 
 @dataclass(frozen=True)
