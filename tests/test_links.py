@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from cfner.errors import ModelError
-from cfner.files.links import link_or_copy
 from cfner.practice.history.history import merge, rename, verify
-from cfner.store.link_steps import link_steps
+from cfner.store.link_steps import link_or_copy, link_steps
 from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 

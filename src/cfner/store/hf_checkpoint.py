@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from cfner.errors import ModelError
 from cfner.store.untrusted import (
+    WITHOUT_MEMORY,
     Shapes,
     files_named,
     other_shape,
@@ -24,7 +25,6 @@ from cfner.store.untrusted import (
     refuse_size,
     refuse_sizes,
     shapes_in,
-    without_memory,
 )
 
 _WEIGHTS = "model.safetensors"
@@ -62,7 +62,7 @@ def load_pickled(folder: Path) -> Loaded:
     for file in _weight_files(folder, _PICKLED):
         found = torch.load(file, map_location="cpu", weights_only=True)
         if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-            raise ModelError("The file holds something else than weights.", where=str(file), remedy=_ANEW)
+            raise _unfit("The file holds something else than weights.", file)
         weights |= found
     return _load(folder, {name: tuple(value.shape) for name, value in weights.items()}, lambda: weights)
 
@@ -72,7 +72,7 @@ def _load(folder: Path, shapes: Shapes, read: Callable[[], dict[str, Tensor]]) -
     from transformers import AutoModelForTokenClassification
 
     config = _settings(folder, shapes)
-    with without_memory():
+    with WITHOUT_MEMORY:
         empty: Any = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
     refuse_size(empty, shapes, folder)
     weights = read()
@@ -86,7 +86,7 @@ def _load(folder: Path, shapes: Shapes, read: Callable[[], dict[str, Tensor]]) -
         output_loading_info=True,
     )
     for name, stored, built in sorted(info["mismatched_keys"]):
-        raise other_shape(name, tuple(stored), tuple(built), folder, _ANEW)
+        raise _unfit(other_shape(name, stored, built), folder)
     return body, info
 
 
@@ -98,20 +98,18 @@ def _refuse_other_kinds(weights: Mapping[str, Tensor], folder: Path) -> None:
     """Made to fit, packed or whole numbers would be weights that nobody has trained."""
     for name, value in weights.items():
         if name.endswith((".weight", ".bias")) and value.dtype not in _KINDS_OF_NUMBERS:
-            raise ModelError(
-                f"The weight '{name}' is of {value.dtype}: only plain float weights are read.",
-                where=str(folder),
-                remedy=_PLAIN,
+            raise _unfit(
+                f"The weight '{name}' is of {value.dtype}: only plain float weights are read.", folder, _PLAIN
             )
 
 
 def _refuse_beside(folder: Path) -> None:
     """What would make another model of it, and what leads the tokenizer out of the folder."""
     if (folder / "adapter_config.json").exists():
-        raise ModelError(
+        raise _unfit(
             "The folder holds an adapter (adapter_config.json), and adapters are not read.",
-            where=str(folder),
-            remedy="Merge it into its model and save that (merge_and_unload, save_pretrained).",
+            folder,
+            "Merge it into its model and save that (merge_and_unload, save_pretrained).",
         )
     path = folder / "tokenizer_config.json"
     if not path.is_file():
@@ -119,11 +117,11 @@ def _refuse_beside(folder: Path) -> None:
     facts = _read(path)
     for name in facts.get("fast_tokenizer_files") or ():
         if Path(name).name != name:
-            raise ModelError(f"The file names {name!r}, a file elsewhere.", where=str(path), remedy=_ANEW)
+            raise _unfit(f"The file names {name!r}, a file elsewhere.", path)
     for key in files_named(facts):
         # transformers itself takes no notice of 'vocab_file' and the like, which old checkpoints have
         if not key.endswith(("_file", "_files")):
-            raise ModelError(f"The file names a file to read in '{key}'.", where=str(path), remedy=_ANEW)
+            raise _unfit(f"The file names a file to read in '{key}'.", path)
 
 
 def _weight_files(folder: Path, whole: str = _WEIGHTS) -> list[Path]:
@@ -133,7 +131,7 @@ def _weight_files(folder: Path, whole: str = _WEIGHTS) -> list[Path]:
         return [_plain_file(folder, whole, index)]
     parts = _read(index).get("weight_map")
     if not isinstance(parts, dict) or not parts:
-        raise ModelError("The index names no weights.", where=str(index), remedy=_ANEW)
+        raise _unfit("The index names no weights.", index)
     names = {name if isinstance(name, str) else repr(name) for name in parts.values()}
     return [_plain_file(folder, name, index) for name in sorted(names)]
 
@@ -141,13 +139,11 @@ def _weight_files(folder: Path, whole: str = _WEIGHTS) -> list[Path]:
 def _plain_file(folder: Path, name: str, index: Path) -> Path:
     kind = Path(index.name.removesuffix(".index.json")).suffix
     if not name.endswith(kind) or set(name) & set("/\\\0"):
-        raise ModelError(
-            f"The index names {name!r}. Weights are read from *{kind} beside it, nothing else.",
-            where=str(index),
-            remedy=_ANEW,
+        raise _unfit(
+            f"The index names {name!r}. Weights are read from *{kind} beside it, nothing else.", index
         )
     if not (folder / name).is_file():
-        raise ModelError(f"There is no file {name}.", where=str(folder), remedy=_ANEW)
+        raise _unfit(f"There is no file {name}.", folder)
     return folder / name
 
 
@@ -158,9 +154,7 @@ def _settings(folder: Path, shapes: Shapes) -> Any:
     settings = _read(path)
     for key in _OTHER_WEIGHTS:
         if _has(settings, key):
-            raise ModelError(
-                f"The file has a '{key}': only plain weights are read.", where=str(path), remedy=_PLAIN
-            )
+            raise _unfit(f"The file has a '{key}': only plain weights are read.", path, _PLAIN)
     refuse_sizes(settings, shapes, path)
     config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     refuse_depth(config, shapes, path)
@@ -172,13 +166,17 @@ def _choose_attention(config: Any, path: Path) -> None:
     """Which code computes the attention is not for the checkpoint to say: it may be a kernel on the hub."""
     asked = config._attn_implementation
     if asked is not None and asked not in _ATTENTION and not str(asked).startswith(_FAST_ATTENTION):
-        raise ModelError(
+        raise _unfit(
             f"The file asks for the attention of {asked!r}, which is code from elsewhere.",
-            where=str(path),
-            remedy="Take 'attn_implementation' out of the file if you trust where the checkpoint is from.",
+            path,
+            "Take 'attn_implementation' out of the file if you trust where the checkpoint is from.",
         )
     config._attn_implementation = asked if asked in _ATTENTION else None  # of all parts
     config._experts_implementation = None
+
+
+def _unfit(what: str, where: Path, remedy: str = _ANEW) -> ModelError:
+    return ModelError(what, where=str(where), remedy=remedy)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -186,7 +184,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return read_settings(path.resolve())
     except ModelError as error:
-        raise ModelError(error.what, where=str(path), remedy=_ANEW) from error
+        raise _unfit(error.what, path) from error
 
 
 def _has(settings: Any, key: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from cfner.files.atomic import atomic_folder, flush
 from cfner.files.json_files import refuse_unusual
-from cfner.files.links import link_or_copy
 from cfner.store.model_folder import ModelFolder, StoredStep
 
 
@@ -25,3 +26,20 @@ def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) 
         refuse_unusual(file)
         if file.name not in leave_out:
             link_or_copy(file, folder / file.name)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Hard-link a file where the file system allows it, and copy it elsewhere. ``target`` must be new.
+
+    Only for files that nobody writes in place: a change would be seen under both names. So a file of another
+    user, who may change it, is copied.
+    """
+    if source.lstat().st_uid == getattr(os, "geteuid", int)():  # Windows has no users in numbers: 0 there
+        try:
+            target.hardlink_to(source)
+            return
+        except FileExistsError:
+            raise
+        except OSError:
+            pass  # another disk, too many links, or a file system without them: copied below
+    shutil.copy2(source, target)

