@@ -71,7 +71,7 @@ def predict(
     over its words. A word's label is that of its first subword.
     """
     from cfner.interop.export import open_for_prediction
-    from cfner.interop.prediction_files import line_writer, write_predictions
+    from cfner.interop.prediction_files import LINES, write_predictions
     from cfner.network.prediction import tag_stream
 
     style = _style(output, json, out)
@@ -87,7 +87,7 @@ def predict(
     elif style in _TO_LOOK_AT:
         _show(found, style)
     else:
-        line, to_look_at = line_writer(style), sys.stdout.isatty()
+        line, to_look_at = LINES[style], sys.stdout.isatty()
         for prediction in found:
             # columns keep every character of a word; a terminal would obey some of them
             written = line(prediction)

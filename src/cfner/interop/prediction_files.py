@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.formats.conll import columns_of
 from cfner.corpus.tags import tags_from_spans
-from cfner.corpus.writers import refuse_existing, whole_file
+from cfner.corpus.writers import whole_file
 from cfner.errors import ConfigError, CorpusError, located, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.files.safe_text import json_text
@@ -52,26 +51,22 @@ def write_predictions(
     """
     path = Path(out)
     chosen = format or {".conll": "conll", ".spacy": "docbin"}.get(path.suffix, "jsonl")
-    if chosen == "docbin":
-        single = path.suffix == ".spacy"
-        return (_docbin_file if single else _docbin_parts)(iter(predictions), path, overwrite)
-    line = line_writer(chosen)
+    if chosen not in {*LINES, "docbin"}:
+        raise ConfigError(
+            f"There is no output format '{chosen}'.", remedy=nearest(chosen, {*LINES, "docbin"})
+        )
+    if chosen == "docbin" and path.suffix != ".spacy":
+        return _docbin_parts(iter(predictions), path, overwrite)
     count = 0
     with whole_file(path, overwrite) as file:
-        for prediction in predictions:
-            file.write(line(prediction).encode())
-            count += 1
+        if chosen == "docbin":
+            count, content = _docbin(predictions)
+            file.write(content)
+        else:
+            for prediction in predictions:
+                file.write(LINES[chosen](prediction).encode())
+                count += 1
     return count
-
-
-def line_writer(format: str) -> Callable[[Prediction], str]:
-    """How one prediction is written in a format of lines."""
-    writers: dict[str, Callable[[Prediction], str]] = {"jsonl": json_line, "conll": conll_lines}
-    if format not in writers:
-        raise ConfigError(
-            f"There is no output format '{format}'.", remedy=nearest(format, {*writers, "docbin"})
-        )
-    return writers[format]
 
 
 def json_line(prediction: Prediction) -> str:
@@ -86,12 +81,8 @@ def conll_lines(prediction: Prediction) -> str:
         return columns_of(sentence.words, tags, opening=True)  # any of them may be the first
 
 
-def _docbin_file(predictions: Iterator[Prediction], path: Path, overwrite: bool) -> int:
-    refuse_existing(path, overwrite)  # before hours of work, and again when all is there
-    count, content = _docbin(predictions)
-    with whole_file(path, overwrite) as file:
-        file.write(content)
-    return count
+# how one prediction is written in a format of lines
+LINES: dict[str, Callable[[Prediction], str]] = {"jsonl": json_line, "conll": conll_lines}
 
 
 def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bool) -> int:
@@ -126,17 +117,13 @@ def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
     documents = spacy.tokens.DocBin(store_user_data=False)
     count = 0
     for prediction in predictions:
-        documents.add(_document(prediction, vocab, spacy))
+        doc = docbin.document_of(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
+        # the same place and shape as the scores of spaCy's own span categorizer
+        scores = [entity.score for entity in prediction.entities]
+        doc.spans[SPANS_KEY] = spacy.tokens.SpanGroup(
+            doc, name=SPANS_KEY, spans=list(doc.ents), attrs={"scores": scores}
+        )
+        documents.add(doc)
         count += 1
     content: bytes = documents.to_bytes()
     return count, content
-
-
-def _document(prediction: Prediction, vocab: Any, spacy: Any) -> Any:
-    doc = docbin.document_of(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
-    # the same place and shape as the scores of spaCy's own span categorizer
-    scores = [entity.score for entity in prediction.entities]
-    doc.spans[SPANS_KEY] = spacy.tokens.SpanGroup(
-        doc, name=SPANS_KEY, spans=list(doc.ents), attrs={"scores": scores}
-    )
-    return doc

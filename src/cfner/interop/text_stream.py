@@ -73,64 +73,53 @@ def _lines(source: Path | None, name: str) -> Iterator[Line]:
 
 
 def _record(line: str, place: str) -> Sentence:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(
-            f"Not valid JSON ({error}).", where=place, remedy="Write one JSON object per line."
-        ) from error
-    fields = record if isinstance(record, dict) else {}
-    words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
-    text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
-    if words is not None:
-        return _sentence_of_words(words, text, place)
-    if not isinstance(text, str):
-        raise CorpusError(
-            "The line is no object with a 'text' or with 'tokens'.",
-            where=place,
-            remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
-        )
-    return sentence_of_text(text, place)
+    with located(place):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"Not valid JSON ({error}).", remedy="Write one JSON object per line."
+            ) from error
+        fields = record if isinstance(record, dict) else {}
+        words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
+        text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
+        if words is not None:
+            return _sentence_of_words(words, text, place)
+        if not isinstance(text, str):
+            raise CorpusError(
+                "The line is no object with a 'text' or with 'tokens'.",
+                remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
+            )
+        return sentence_of_text(text, place)
 
 
 def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
     if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
-        raise CorpusError(
-            "The words are no list of strings that are not empty.",
-            where=place,
-            remedy='Write "tokens": ["...", "..."].',
-        )
-    with located(place):
-        for word in words:
-            refuse_unwritable(word)
+        remedy = 'Write "tokens": ["...", "..."].'
+        raise CorpusError("The words are no list of strings that are not empty.", remedy=remedy)
+    for word in words:
+        refuse_unwritable(word)
     if text is None:
         return Sentence(tuple(words), source=place)
     if not isinstance(text, str):
-        raise CorpusError("The text is no string.", where=place, remedy="Give the text as one string.")
-    with located(place):
-        refuse_unwritable(text)
-    return Sentence(tuple(words), text=text, offsets=_places_of(words, text, place), source=place)
+        raise CorpusError("The text is no string.", remedy="Give the text as one string.")
+    refuse_unwritable(text)
+    return Sentence(tuple(words), text=text, offsets=_places_of(words, text), source=place)
 
 
-def _places_of(words: list[str], text: str, place: str) -> tuple[tuple[int, int], ...]:
+def _places_of(words: list[str], text: str) -> tuple[tuple[int, int], ...]:
     """Where each word stands; with nothing but blanks between words there is no other way to place them."""
     remedy = "Leave out the text or the words, or let them agree: all of the text but its blanks in words."
     offsets, at = [], 0
     for word in words:
         start = text.find(word, at)
         if start < 0 or text[at:start].strip():
-            raise CorpusError(
-                f"The word {word!r} does not follow in the text at character {at}, "
-                "although the record has both.",
-                where=place,
-                remedy=remedy,
-            )
+            told = f"The word {word!r} does not follow in the text at character {at}"
+            raise CorpusError(f"{told}, although the record has both.", remedy=remedy)
         at = start + len(word)
         offsets.append((start, at))
     if text[at:].strip():
-        raise CorpusError(
-            f"The text goes on at character {at}, where the words end.", where=place, remedy=remedy
-        )
+        raise CorpusError(f"The text goes on at character {at}, where the words end.", remedy=remedy)
     return tuple(offsets)
 
 
