@@ -68,21 +68,17 @@ def _hold(folder: Path, until: float) -> int:
 
 
 def _opened(folder: Path) -> int | None:
-    """None if the folder was removed in this moment."""
+    """The lock's file; None if the folder was removed in this moment."""
+    path = folder / FILE
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        refuse_unusual(path, remedy="Remove it")  # through a link it would be made, or locked, elsewhere
+        # and in case it became one in this moment; Windows has neither
+        flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
-            return _open(folder / FILE)
+            return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
         except FileNotFoundError:
             return None
-
-
-def _open(path: Path) -> int:
-    """Through a link it would be made, or locked, somewhere else."""
-    refuse_unusual(path, remedy="Remove it")
-    # and in case it became one in this moment; Windows has neither
-    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
 
 
 def _let_go() -> None:

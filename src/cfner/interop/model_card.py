@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from cfner.evaluation.scores import Scores
 from cfner.files.markdown import escaped, table
 from cfner.files.safe_text import json_text, visible
 from cfner.interop.export_folder import ExportReport
-from cfner.interop.redact import is_hub_name, public, public_settings
 from cfner.interop.usage import usage
 from cfner.store.lineage import LineageStep, ancestors
 from cfner.store.model_files import FIXED_AT_CREATION, LoadedModel
 from cfner.store.open import is_model_folder
 from cfner.store.step_files import SCORES
+
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}"
+_HUB_NAME = re.compile(rf"({_PART}/)?{_PART}")
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,31 @@ def model_card(
     return "\n".join(parts)
 
 
+def is_hub_name(encoder: str) -> bool:
+    """Whether others find it on the hub under this name, as far as a name can tell."""
+    return encoder != "minilm" and bool(_HUB_NAME.fullmatch(encoder)) and not Path(encoder).exists()
+
+
+def public(value: Any) -> Any:
+    """A path on somebody's disk is nobody else's business: its last part is enough."""
+    if not isinstance(value, str) or is_hub_name(value):
+        return value
+    return re.split(r"[/\\]", value.rstrip("/\\"))[-1]  # of any system: it may have been made on another
+
+
+def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a training, with the parameters of its method, which may be paths as well."""
+    parameters = {key: public(value) for key, value in settings.get("parameters", {}).items()}
+    return {**{key: public(value) for key, value in settings.items()}, "parameters": parameters}
+
+
 def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, license: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
+    scores = facts.scores
+    figures = {}
+    if scores is not None:
+        figures = {"F1 (micro, entity level)": scores.micro_f1, "F1 (macro over types)": scores.macro_f1}
     # every value is one line: a line of three dashes in one of them would end the front matter
     results = [
         EvalResult(
@@ -84,7 +109,7 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
             metric_name=name,
             metric_value=round(value / 100, 4),
         )
-        for name, value in _figures(facts.scores)
+        for name, value in figures.items()
     ]
     data = ModelCardData(
         license=visible(license) if license else None,
@@ -96,12 +121,6 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
         eval_results=results or None,
     )
     return str(data.to_yaml())
-
-
-def _figures(scores: Scores | None) -> Iterator[tuple[str, float]]:
-    if scores is not None:
-        yield "F1 (micro, entity level)", scores.micro_f1
-        yield "F1 (macro over types)", scores.macro_f1
 
 
 def _scores(scores: Scores | None, scored_on: str) -> str:

@@ -119,12 +119,12 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
     return OnnxModel(OnnxNetwork(path / ONNX_FILE), tokenizer, labels, limits[0], encoder, limits[1])
 
 
+@dataclass(eq=False)
 class OnnxTagger:
     """Predict and evaluate with an exported model, without its folder of steps."""
 
-    def __init__(self, model: OnnxModel, *, batch_size: int = 16) -> None:
-        self.model = model
-        self.batch_size = batch_size
+    model: OnnxModel
+    batch_size: int = 16
 
     @classmethod
     def read(cls, folder: str | Path, *, batch_size: int = 16, device: str = "auto") -> OnnxTagger:

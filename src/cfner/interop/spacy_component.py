@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +30,18 @@ from cfner.store.model_folder import ModelFolder
 _COPY = "model"
 
 
+@dataclass(eq=False)
 class CfnerComponent:
     """Finds entities in documents. Made by ``nlp.add_pipe("cfner", config=...)``."""
 
-    def __init__(
-        self,
-        name: str,
-        model: str | Path | None,
-        *,
-        step: int | None = None,
-        batch_size: int = 32,
-        overwrite_ents: bool = False,
-        spans_key: str = "cfner",
-        device: str = "auto",
-    ) -> None:
-        self.name = name
-        self.source = model
-        self.step = step
-        self.batch_size = batch_size
-        self.overwrite_ents = overwrite_ents
-        self.spans_key = spans_key
-        self.device = device
-        self._model: LoadedModel | OnnxModel | None = None
+    name: str
+    source: str | Path | None
+    step: int | None = None
+    batch_size: int = 32
+    overwrite_ents: bool = False
+    spans_key: str = "cfner"
+    device: str = "auto"
+    _model: LoadedModel | OnnxModel | None = field(default=None, init=False, repr=False)
 
     def loaded(self) -> LoadedModel | OnnxModel:
         """The model, read now if it was not before. (No property: spaCy looks at all of them.)"""
@@ -133,15 +124,7 @@ def create_component(
     device: str,
 ) -> CfnerComponent:
     """The factory that spaCy calls. ``model``: whatever ``cfner predict`` takes."""
-    return CfnerComponent(
-        name,
-        model,
-        step=step,
-        batch_size=batch_size,
-        overwrite_ents=overwrite_ents,
-        spans_key=spans_key,
-        device=device,
-    )
+    return CfnerComponent(name, model, step, batch_size, overwrite_ents, spans_key, device)
 
 
 def _pieces(doc: Doc) -> list[list[Any]]:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -111,12 +112,12 @@ def _host(header: str) -> str:
     return name[: name.index("]") + 1] if name.startswith("[") and "]" in name else name.partition(":")[0]
 
 
+@dataclass(eq=False)
 class BodyReader:
     """Reads request bodies up to the limit, not a byte further, and not for ever."""
 
-    def __init__(self, settings: ServeSettings) -> None:
-        self.settings = settings
-        self.held = 0  # bytes of all bodies being read
+    settings: ServeSettings
+    held: int = 0  # bytes of all bodies being read
 
     async def read(self, request: Request) -> bytes:
         body = bytearray()
