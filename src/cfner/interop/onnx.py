@@ -10,7 +10,6 @@ from typing import Any, overload
 import torch
 from torch import nn
 
-from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import TokenBatch
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, ModelError, import_extra
@@ -22,7 +21,7 @@ from cfner.interop.text_stream import sentence_of_text
 from cfner.network.encoders import prepare_tokenizer
 from cfner.network.inference import predict_spans
 from cfner.network.network import TaggerOutput
-from cfner.network.prediction import Prediction, tag
+from cfner.network.prediction import Prediction, TaggingModel, tag
 from cfner.network.probes import Probe
 from cfner.stream.labels import LabelSpace
 
@@ -67,19 +66,10 @@ class OnnxNetwork(nn.Module):
 
 
 @dataclass(frozen=True)
-class OnnxModel:
-    """What ``store.model_files.LoadedModel`` is, read from an exported folder. ``tag`` takes either."""
+class OnnxModel(TaggingModel):
+    """A model that an exported folder holds."""
 
     network: OnnxNetwork
-    tokenizer: Any
-    labels: LabelSpace
-    max_length: int
-    encoder: str
-    overlap: int | None
-
-    def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
-        """Sentences as the encoder reads them: subwords in windows."""
-        return encode(sentences, self.tokenizer, max_length=self.max_length, overlap=self.overlap)
 
 
 def is_onnx_folder(source: str | Path) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from cfner.batches.encoding import EncodedText
+from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence, Span
 from cfner.network.inference import Decoder, WordScorer, label_words
 from cfner.stream.labels import LabelSpace
@@ -16,17 +16,20 @@ _SENTENCES_AT_A_TIME = 512
 _WORDS_AT_A_TIME = 20_000
 
 
-class TaggingModel(Protocol):
-    """What tagging needs: something that scores words, and how it reads and names them.
+@dataclass(frozen=True)
+class TaggingModel:
+    """Something that scores words, and how it reads and names them: a network in torch, or in ONNX."""
 
-    ``LoadedModel`` is one (its network runs in torch), ``OnnxModel`` another.
-    """
+    network: WordScorer
+    tokenizer: Any
+    labels: LabelSpace
+    max_length: int
+    encoder: str
+    overlap: int | None
 
-    @property
-    def network(self) -> WordScorer: ...
-    @property
-    def labels(self) -> LabelSpace: ...
-    def encode(self, sentences: Sequence[Sentence]) -> EncodedText: ...
+    def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
+        """Sentences as the encoder reads them: subwords in windows."""
+        return encode(sentences, self.tokenizer, max_length=self.max_length, overlap=self.overlap)
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from cfner.batches.encoding import EncodedText, encode
-from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
 from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
 from cfner.network.head import LinearHead, make_head
 from cfner.network.network import Network
+from cfner.network.prediction import TaggingModel
 from cfner.store.model_folder import StoredStep, damaged
 from cfner.store.step_files import LABELS, read_labels
 from cfner.store.untrusted import (
@@ -36,17 +35,10 @@ FIXED_AT_CREATION = frozenset({"encoder", "head", "sigma", "max_length", "overla
 
 
 @dataclass(frozen=True)
-class LoadedModel:
-    network: Network
-    tokenizer: Any
-    labels: LabelSpace
-    max_length: int
-    encoder: str
-    overlap: int | None
+class LoadedModel(TaggingModel):
+    """A model that runs in torch, and can learn."""
 
-    def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
-        """Sentences as the encoder reads them: subwords in windows."""
-        return encode(sentences, self.tokenizer, max_length=self.max_length, overlap=self.overlap)
+    network: Network
 
 
 def write_model(folder: Path, model: LoadedModel) -> None:
