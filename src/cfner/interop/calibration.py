@@ -44,10 +44,6 @@ class Calibration:
     sentences: tuple[Sentence, ...]
     source: str
 
-    @property
-    def words(self) -> int:
-        return sum(len(sentence) for sentence in self.sentences)
-
 
 @dataclass(frozen=True)
 class Agreement:
@@ -65,11 +61,10 @@ def built_in() -> Calibration:
     return Calibration(tuple(sentence_of_text(line, "built in") for line in lines), "built in")
 
 
-def read_calibration(file: str | Path, format: str | None = None) -> Calibration:
+def read_calibration(file: str | Path) -> Calibration:
     """The first 2,000 sentences of a file (text, JSON lines or CoNLL) that have words."""
     path = Path(file)
-    kept = (sentence for sentence in read_texts(path, format) if len(sentence))
-    sentences = tuple(islice(kept, _SENTENCES))
+    sentences = tuple(islice((sentence for sentence in read_texts(path) if len(sentence)), _SENTENCES))
     if not sentences:
         raise CorpusError("The file holds no words.", where=str(path), remedy="Give some ordinary text.")
     return Calibration(sentences, path.name)

@@ -126,14 +126,11 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
 def _scores(scores: Scores | None, scored_on: str) -> str:
     if scores is None:
         return "No scores were recorded for this step.\n"
+    named = [(escaped(type_), counts) for type_, counts in scores.counts.items()]
     rows = [
-        [escaped(type_), *(f"{x:.1f}" for x in (c.precision, c.recall, c.f1)), str(c.n_gold)]
-        for type_, c in scores.counts.items()
+        [name, f"{c.precision:.1f}", f"{c.recall:.1f}", f"{c.f1:.1f}", str(c.n_gold)]
+        for name, c in [*named, ("all (micro)", scores.micro)]
     ]
-    micro = scores.micro
-    rows.append(
-        ["all (micro)", *(f"{x:.1f}" for x in (micro.precision, micro.recall, micro.f1)), str(micro.n_gold)]
-    )
     rows.append(["all (macro)", "", "", f"{scores.macro_f1:.1f}", ""])
     return (
         "Entity level, in percent: a mention counts if its words and its type are right. Measured with the "

@@ -39,10 +39,6 @@ class Pipeline:
         self.model = model
         self._decoder = Decoder(model.labels)
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self.model.labels.types
-
     def tag(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """The entities of each text: the same, to the last digit, in whatever company the text comes."""
         sentences = [sentence_from_characters(text, [])[0] for text in texts]

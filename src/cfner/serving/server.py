@@ -36,7 +36,7 @@ def serve(
     settings = settings or ServeSettings()
     with _listening(settings) as listening:
         config = _config(source, settings, access_log=access_log)
-        server = _Server(config, lambda: ready and ready(_address(listening, settings)))
+        server = _Server(config, lambda: ready and ready(settings.url(listening.getsockname()[1])))
         with _stopped_by_signals(server):
             server.run(sockets=[listening])
 
@@ -57,7 +57,7 @@ def in_background(source: str | Path, settings: ServeSettings | None = None) -> 
             if not thread.is_alive():
                 raise ConfigError("The server did not start.", remedy="Its log says why.")
         try:
-            yield _address(listening, settings)
+            yield settings.url(listening.getsockname()[1])
         finally:
             server.should_exit = True
             thread.join()
@@ -134,11 +134,6 @@ def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
         ) from error
     with listening:
         yield listening
-
-
-def _address(listening: socket.socket, settings: ServeSettings) -> str:
-    port = listening.getsockname()[1]
-    return settings.url.removesuffix(f":{settings.port}/") + f":{port}/"
 
 
 class VisibleFormatter(logging.Formatter):

@@ -71,9 +71,9 @@ class ServeSettings:
             return None
         return frozenset({"localhost", "127.0.0.1", "[::1]", _in_url(self.host).lower()})
 
-    @property
-    def url(self) -> str:
-        return f"http://{_in_url(self.host)}:{self.port}/"
+    def url(self, port: int) -> str:
+        """``port``: the one that was got, where any that is free was asked for."""
+        return f"http://{_in_url(self.host)}:{port}/"
 
 
 def is_loopback(host: str) -> bool:
