@@ -25,6 +25,7 @@ from cfner.store.untrusted import (
     refuse_size,
     refuse_sizes,
     shapes_in,
+    tables_in,
 )
 
 _WEIGHTS = "model.safetensors"
@@ -153,7 +154,7 @@ def _settings(folder: Path, shapes: Shapes) -> Any:
     path = folder / "config.json"
     settings = _read(path)
     for key in _OTHER_WEIGHTS:
-        if _has(settings, key):
+        if any(table.get(key) is not None for table in tables_in(settings)):
             raise _unfit(f"The file has a '{key}': only plain weights are read.", path, _PLAIN)
     refuse_sizes(settings, shapes, path)
     config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
@@ -185,10 +186,3 @@ def _read(path: Path) -> dict[str, Any]:
         return read_settings(path.resolve())
     except ModelError as error:
         raise _unfit(error.what, path) from error
-
-
-def _has(settings: Any, key: str) -> bool:
-    """In the object itself or in one inside it: models of several parts have settings in settings."""
-    if isinstance(settings, dict):
-        return settings.get(key) is not None or any(_has(part, key) for part in settings.values())
-    return isinstance(settings, list) and any(_has(part, key) for part in settings)

@@ -7,7 +7,7 @@ file cannot ask for all of the memory. (``hf_checkpoint`` reads checkpoints of o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +83,26 @@ def shapes_in(file: Path) -> Shapes:
         return {name: tuple(tensors.get_slice(name).get_shape()) for name in tensors.keys()}  # noqa: SIM118
 
 
-def refuse_sizes(settings: Any, shapes: Shapes, where: Path) -> None:
-    """Before transformers makes a name for each label, or a layer for each number: more layers than tensors
-    cannot be. Models of several parts have settings in settings.
-    """
+def tables_in(settings: Any) -> Iterator[dict[str, Any]]:
+    """Models of several parts have settings in settings: all of them, the outermost first."""
     if isinstance(settings, dict):
-        labels = settings.get("num_labels", 0)
+        yield settings
+        settings = list(settings.values())
+    for part in settings if isinstance(settings, list) else ():
+        yield from tables_in(part)
+
+
+def refuse_sizes(settings: dict[str, Any], shapes: Shapes, where: Path) -> None:
+    """Before transformers makes a name for each label, or a layer for each number: more layers than tensors
+    cannot be.
+    """
+    for table in tables_in(settings):
+        labels = table.get("num_labels", 0)
         if not isinstance(labels, int) or not 0 <= labels <= _MOST_LABELS:
             raise _impossible("num_labels", labels, where)
         for key in _DEPTHS:
-            if isinstance(depth := settings.get(key), int) and not 0 <= depth <= len(shapes):
+            if isinstance(depth := table.get(key), int) and not 0 <= depth <= len(shapes):
                 raise _impossible(key, depth, where)
-    inside = settings.values() if isinstance(settings, dict) else settings
-    for part in inside if isinstance(settings, dict | list) else ():
-        refuse_sizes(part, shapes, where)
 
 
 def _impossible(key: str, value: Any, where: Path) -> ModelError:
