@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
@@ -26,6 +25,19 @@ _MISREAD: Final = re.compile("[ÃÂ][\x80-\xbf€‚„†‡ˆ‰‹‘’“�
 _LATIN: Final = re.compile("[A-Za-z]")
 # Greek and Cyrillic have twins of our letters
 _LOOKS_LATIN: Final = re.compile("[\u0370-\u03ff\u0400-\u04ff]")
+# severity, kind, what such words do, and the remedy
+_ODD: Final[dict[str, tuple[Severity, str, str, str, str]]] = {
+    "damaged": ("warning", "encoding", "hold", "characters that were lost in a conversion", "Convert anew."),
+    "misread": ("warning", "encoding", "look", "like UTF-8 read as another encoding", "Convert to UTF-8."),
+    "invisible": ("note", "invisible", "hold", "control or invisible characters", "Remove them if unwanted."),
+    "mixed": (
+        "note",
+        "scripts",
+        "hold",
+        "Latin letters beside Greek or Cyrillic ones",
+        "Check for letters that look alike.",
+    ),
+}
 
 
 def reading_findings(report: ReadReport) -> Iterator[Finding]:
@@ -115,54 +127,28 @@ def length_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     )
 
 
-@dataclass
-class _Odd:
-    kind: str
-    severity: Severity
-    verb: str
-    what: str
-    remedy: str
-    words: list[str] = field(default_factory=list)
-    where: str | None = None
-
-    def note(self, word: str, sentence: Sentence) -> None:
-        self.where = self.where if self.words else sentence.source
-        self.words.append(word)
-
-
 def character_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     """Words with control characters, with damaged or misread encoding, or with letters of two scripts."""
-    damaged = _Odd(
-        "encoding", "warning", "hold", "characters that were lost in a conversion", "Convert anew."
-    )
-    misread = _Odd("encoding", "warning", "look", "like UTF-8 read as another encoding", "Convert to UTF-8.")
-    invisible = _Odd(
-        "invisible", "note", "hold", "control or invisible characters", "Remove them if unwanted."
-    )
-    mixed = _Odd(
-        "scripts",
-        "note",
-        "hold",
-        "Latin letters beside Greek or Cyrillic ones",
-        "Check for letters that look alike.",
-    )
+    found: dict[str, list[tuple[str, Sentence]]] = {name: [] for name in _ODD}
     for sentence in sentences:
         for word in sentence.words:
-            if word.isascii() and word.isprintable():
-                continue
-            if _DAMAGED.search(word):
-                damaged.note(word, sentence)
-            elif not word.isprintable():
-                invisible.note(word, sentence)
-            elif _MISREAD.search(word):
-                misread.note(word, sentence)
-            elif _LOOKS_LATIN.search(word) and _LATIN.search(word):
-                mixed.note(word, sentence)
-    for odd in (damaged, misread, invisible, mixed):
-        if odd.words:
-            examples = some([repr(word) for word in dict.fromkeys(odd.words)], 3)
-            message = f"{counted(len(odd.words), 'word', odd.verb)} {odd.what}: {examples}."
-            yield Finding(odd.severity, odd.kind, message, odd.where, odd.remedy)
+            if not (word.isascii() and word.isprintable()) and (odd := _oddity(word)):
+                found[odd].append((word, sentence))
+    for name, (severity, kind, verb, what, remedy) in _ODD.items():
+        if found[name]:
+            examples = some([repr(word) for word in dict.fromkeys(word for word, _ in found[name])], 3)
+            message = f"{counted(len(found[name]), 'word', verb)} {what}: {examples}."
+            yield Finding(severity, kind, message, found[name][0][1].source, remedy)
+
+
+def _oddity(word: str) -> str | None:
+    if _DAMAGED.search(word):
+        return "damaged"
+    if not word.isprintable():
+        return "invisible"
+    if _MISREAD.search(word):
+        return "misread"
+    return "mixed" if _LOOKS_LATIN.search(word) and _LATIN.search(word) else None
 
 
 def _percent(share: float) -> str:
