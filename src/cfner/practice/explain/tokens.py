@@ -66,8 +66,12 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
     reader = next(iter(acting), None) or next((t for t in terms if hasattr(t, "predictions")), None)
     temperature: float = getattr(reader, "t_student", 1.0)
     teacher_logits = scene.scores.logits[ref] / getattr(reader, "t_teacher", 1.0)
-    pool = _pool(scene, ref)
+    effect = effect_of(acting[0]) if acting else None
+    pool, bank = _pool(scene, ref), scene.prepared.bank
     matches = _matches(scene, ref, pool, temperature)
+    anchor_weight = 1.0
+    if bank is not None and matches:
+        anchor_weight = float(bank.table.anchor_weights[bank.table.row_of_ref[ref]])
     return TokenExplanation(
         position=position,
         word=word,
@@ -78,13 +82,13 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
         teacher_label=scene.name(scene.teacher_ids[ref]),
         confidence=float(scene.scores.confidence[ref]),
         student=_distribution(scene, _read(OwnPredictions(), token, temperature)),
-        averaged=_distribution(scene, _read(_predictions(acting[0]), token, temperature)) if acting else None,
+        averaged=None if effect is None else _distribution(scene, _read(effect, token, temperature)),
         temperature=temperature,
         pool=pool,
         selected=bool(acting),
         joins=_first_epoch(scene, token) if pool == "defined-other" else None,
         losses=tuple(_loss(term, token) for term in terms),
-        anchor_weight=_anchor_weight(scene, ref) if matches else 1.0,
+        anchor_weight=anchor_weight,
         matches=matches,
     )
 
@@ -144,11 +148,6 @@ def _first_epoch(scene: ReplayedStep, token: TermInputs) -> int | None:
     return next((epoch for epoch in epochs if bool(effect.selected(replace(token, epoch=epoch))[0])), None)
 
 
-def _anchor_weight(scene: ReplayedStep, ref: int) -> float:
-    bank = scene.prepared.bank
-    return 1.0 if bank is None else float(bank.table.anchor_weights[bank.table.row_of_ref[ref]])
-
-
 def _matches(scene: ReplayedStep, ref: int, pool: Pool | None, temperature: float) -> tuple[Match, ...]:
     """The tokens that this one is matched with, nearest first; none if its pool has no effect."""
     bank, text = scene.prepared.bank, scene.data.text
@@ -175,11 +174,6 @@ def _matches(scene: ReplayedStep, ref: int, pool: Pool | None, temperature: floa
             )
         )
     return tuple(found)
-
-
-def _predictions(term: Term) -> Predictions:
-    predictions: Predictions = getattr(term, "predictions")  # noqa: B009 - not every term has them
-    return predictions
 
 
 def _read(predictions: Predictions, token: TermInputs, temperature: float) -> Tensor:

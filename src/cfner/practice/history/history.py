@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -121,17 +121,10 @@ def _write_relabelled(path: Path, source: StoredStep, kind: str, types: Sequence
     link_files(source, path, leave_out=_WRITTEN_ANEW)
     write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
     write_json(path / FACTS, as_stored(record, source.hash))
-    if kind == "rename" and scores is not None:
-        write_json(path / SCORES, _renamed_scores(source.read_json(SCORES), types[0], into))
-
-
-def _renamed_scores(scores: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """The same scores under the new name. (Merged types would have to be scored anew, so they have none.)"""
-    return {
-        **scores,
-        "types": [new if type_ == old else type_ for type_ in scores["types"]],
-        "per_type": {new if type_ == old else type_: row for type_, row in scores["per_type"].items()},
-    }
+    if kind == "rename" and scores is not None:  # merged types would have to be scored again
+        old = source.read_json(SCORES)
+        per_type = {into if type_ in types else type_: row for type_, row in old["per_type"].items()}
+        write_json(path / SCORES, {**old, "types": names(old["types"]), "per_type": per_type})
 
 
 def _told(step: LineageStep, current: bool) -> PastStep:
