@@ -86,13 +86,9 @@ class CfnerComponent:
 
     def _set(self, doc: Doc, found: list[tuple[DocSpan, float]]) -> None:
         """Entities of ours and of earlier components; where they overlap, ``overwrite_ents`` decides."""
-        doc.spans[self.spans_key] = SpanGroup(
-            doc,
-            name=self.spans_key,
-            spans=[span for span, _ in found],
-            attrs={"scores": [score for _, score in found]},
-        )
         ours, theirs = [span for span, _ in found], list(doc.ents)
+        scores = {"scores": [score for _, score in found]}
+        doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=ours, attrs=scores)
         winners, others = (ours, theirs) if self.overwrite_ents else (theirs, ours)
         taken = {token.i for span in winners for token in span}
         kept = [span for span in others if not any(token.i in taken for token in span)]

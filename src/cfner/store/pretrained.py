@@ -34,7 +34,6 @@ class KnownEncoder:
 class Encoder:
     """A loaded encoder: ``body`` gives features, ``max_length`` counts subwords with special tokens."""
 
-    name: str
     body: nn.Module
     tokenizer: Any
     hidden: int
@@ -112,7 +111,7 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
         raise EncoderError(error.what, where=error.where, remedy=error.remedy) from error
     hidden = strip_classifier(found.body).in_features
     limit = usable_length(found.body, found.tokenizer, max_length)
-    return Encoder(name, found.body, found.tokenizer, hidden, limit)
+    return Encoder(found.body, found.tokenizer, hidden, limit)
 
 
 def load_pretrained(name: str) -> Pretrained:
