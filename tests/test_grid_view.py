@@ -103,3 +103,11 @@ def test_what_cannot_be_run_is_an_error_before_anything_is_written(
     done = CliRunner().invoke(app, ["bench", *command])
     assert isinstance(done.exception, kind) and words in str(done.exception)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_shared_first_step_that_failed_is_not_counted_as_a_run() -> None:
+    from cfner.benchmark.grid import Job
+    from cfner.cli.bench_run import _cells
+
+    failed = [Job(Path("grid/first/a"), "first step"), Job(Path("grid/cells/b"), "cfner")]
+    assert _cells(failed) == 1

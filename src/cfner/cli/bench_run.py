@@ -16,6 +16,7 @@ from cfner.errors import ConfigError
 if TYPE_CHECKING:
     from cfner.benchmark.backends import Backend
     from cfner.benchmark.cells import Cell
+    from cfner.benchmark.grid import Job
     from cfner.training.config import TrainingConfig
 
 Flag = o.Flag
@@ -220,13 +221,13 @@ def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mappin
         screen.print(f"{len(planned)} runs. Nothing was trained.")
         return
     jobs = folder.add(planned, name, keep_models=given["keep_models"])
-    finished_before = len(planned) - sum(job.folder.parent.name == "cells" for job in jobs)
+    finished_before = len(planned) - _cells(jobs)
     if finished_before:
         screen.print(f"{finished_before} of {len(planned)} runs were finished before.")
     with GridView(screen) as view:
         standing = run_grid(folder, jobs, _backend(given), view)
     say(
-        f"{out / RESULTS}: {len(planned) - len(standing.failed)} of {len(planned)} runs. "
+        f"{out / RESULTS}: {len(planned) - _cells(standing.failed)} of {len(planned)} runs. "
         f"Tables and pictures: cfner bench report {out}",
         wrap=False,
     )
@@ -236,6 +237,11 @@ def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mappin
             "tries them again."
         )
         raise typer.Exit(1)
+
+
+def _cells(jobs: Sequence[Job]) -> int:
+    """How many of the jobs are runs: first steps that several runs share are jobs too."""
+    return sum(job.folder.parent.name == "cells" for job in jobs)
 
 
 def _tell_recipes() -> None:
