@@ -143,6 +143,9 @@ class Scores:
         scores = TypeAdapter(Scores).validate_python({**data, "counts": data["per_type"]})
         if not scores.counts.keys() >= set(scores.types):
             raise ValueError("'types' has one that was not counted")
+        for name in ("micro_f1", "macro_f1"):  # computed again here, but others read them in the file
+            if type(data[name]) not in {int, float}:
+                raise ValueError(f"'{name}' is not a number")
         return scores
 
 
