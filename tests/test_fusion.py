@@ -20,7 +20,7 @@ from check_method import Subject, check_method
 
 @pytest.mark.parametrize("name", ["extendner+fusion", "cfner+fusion"])
 def test_method(name: str, tiny_encoder: Path, tiny_corpus: Corpus) -> None:
-    check_method(name, tiny_encoder, tiny_corpus)
+    check_method(name, tiny_encoder, tiny_corpus, variant=name != "extendner+fusion")
 
 
 def test_it_has_the_parameters_of_both_and_the_parts_of_the_method() -> None:

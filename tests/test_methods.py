@@ -48,7 +48,7 @@ def test_method(name: str, tiny_encoder: Path, tiny_corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("without", ABLATIONS, ids="+".join)
 def test_ablation(without: tuple[str, ...], tiny_encoder: Path, tiny_corpus: Corpus) -> None:
-    check_method("cfner", tiny_encoder, tiny_corpus, without=without)
+    check_method("cfner", tiny_encoder, tiny_corpus, without=without, variant=True)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from counts import TIMED, tell, times
 
-STOPS = times(30, quick=2, short=2)
+STOPS = times(30, quick=2, short=1)
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 

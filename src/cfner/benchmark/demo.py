@@ -57,6 +57,7 @@ def run_demo(
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
         chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs, "device": device}
+        chosen |= {"precision": "fp32"}  # the same figures on processors with and without bf16
         config = TrainingConfig.build({**chosen, "parameters": _PARAMETERS.get(method, {})})
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
     write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
