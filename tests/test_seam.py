@@ -124,6 +124,42 @@ def test_a_first_step_that_is_not_plain_is_shared_with_nobody(
     assert cells["own-first"].first_step() is cells["own-first"]
 
 
+def test_hooks_are_called_in_a_first_step_that_is_not_plain(
+    tiny_encoder: Path, tiny_corpus: Corpus, methods_as_before: None
+) -> None:
+    called = []
+
+    @register
+    class Hooked(Method):
+        """Has a first step of its own."""
+
+        name: ClassVar[str] = "hooked"
+        plain_first_step: ClassVar[bool] = False
+
+        def begin(self, network: Any, ctx: StepContext) -> None:
+            called.append("begin")
+            super().begin(network, ctx)
+
+        def targets(self, ctx: StepContext, teachers: Any) -> Any:
+            called.append(f"targets, teachers: {sorted(teachers)}")
+            return super().targets(ctx, teachers)
+
+        def objective(self, ctx: StepContext) -> Objective:
+            return Objective((ClassifyAll(name="own"),))
+
+        def finish(self, network: Any, ctx: StepContext) -> None:
+            called.append("finish")
+
+    stream = TaskStream.split(tiny_corpus, first=2, per_step=1, min_mentions=1)
+    subject = Subject("hooked", tiny_encoder, stream)
+    tagger = subject.tagger(epochs=1)
+    first = tagger.learn(subject.step(0))
+    assert sorted(called) == ["begin", "finish", "targets, teachers: []"]
+    assert "own" in first.history[0]
+    tagger.learn(subject.step(1))
+    assert called[-1] == "finish" and "targets, teachers: ['old']" in called
+
+
 def test_slices_say_what_they_are_annotated_with(tiny_corpus: Corpus, tiny_stream: TaskStream) -> None:
     from dataclasses import replace
 

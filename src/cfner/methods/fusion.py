@@ -68,9 +68,8 @@ def refit(network: Network, features: Tensor, targets: Tensor, rows: tuple[int, 
     head = network.head
     frozen = [row for row in range(head.labels) if row not in set(rows)]
     head.freeze(frozen)
-    others = [
-        p for name, p in head.named_parameters() if name not in {"weight", "bias"}
-    ]  # sigma is everybody's
+    # sigma scales the old rows' scores too
+    others = [p for name, p in head.named_parameters() if name not in {"weight", "bias"}]
     wanted = [p.requires_grad for p in others]
     for p in others:
         p.requires_grad_(False)
