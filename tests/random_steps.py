@@ -75,7 +75,7 @@ class StepOfTensors(ExampleContext):
 
     @property
     def data(self) -> Any:
-        return SimpleNamespace(gold=self.gold)
+        return SimpleNamespace(gold=self.gold, known_labels=self.gold)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -13,6 +13,8 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Slice
+
+IGNORE: Final = -100  # a target that no loss reads
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,12 @@ class StepData:
     gold: Tensor  # [N]
     slices: tuple[Slice, ...]
     slice_of: Tensor  # [N] which of the slices a word is from
+
+    @property
+    def known_labels(self) -> Tensor:
+        """[N] the label ids, IGNORE where the text is unlabelled."""
+        unlabelled = torch.tensor([part.unlabelled for part in self.slices], dtype=torch.bool)
+        return self.gold.masked_fill(unlabelled.to(self.slice_of.device)[self.slice_of], IGNORE)
 
     def annotated(self, types: Collection[str]) -> Tensor:
         """[N] bool: words of slices in which every mention of these types is labelled."""

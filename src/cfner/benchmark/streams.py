@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from cfner.benchmark.accumulated_stream import AccumulatedStream
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, nearest
+from cfner.interop.text_stream import read_texts
 from cfner.stream.stream import TaskStream
 
 SCORED_ON: Final = ("test", "dev")
+REST: Final = "rest"  # as unlabelled text: the training sentences that ``every`` leaves out
 LABELS: Final = ("own", "none", "current")
 
 
@@ -26,6 +32,7 @@ class Source:
     score_on: str = "test"
     min_mentions: int = 50
     order: tuple[str, ...] | None = None
+    unlabelled: tuple[str, ...] = ()  # files, folders of a corpus, or REST
 
     def __post_init__(self) -> None:
         if self.score_on not in SCORED_ON:
@@ -39,6 +46,11 @@ class Source:
             "score_on": self.score_on,
             "min_mentions": self.min_mentions,
             "order": list(self.order) if self.order else "alphabetical",
+            **(
+                {"unlabelled": ", ".join(Path(name).name for name in self.unlabelled)}
+                if self.unlabelled
+                else {}
+            ),
         }
 
     def read(self) -> Corpus:
@@ -47,6 +59,29 @@ class Source:
         scored = whole.every(self.score_every or self.every)
         test = scored.test if self.score_on == "test" else scored.dev
         return replace(whole.every(self.every), test=test)
+
+    def text(self) -> tuple[Sentence, ...]:
+        """The unlabelled text that later steps are reminded by; labels that it has are dropped."""
+        return tuple(
+            sentence for name in self.unlabelled for sentence in self._text_of(name) if len(sentence)
+        )
+
+    def _text_of(self, name: str) -> Iterable[Sentence]:
+        if name == REST:
+            whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
+            if self.every == 1:
+                raise ConfigError(
+                    "There is no rest of the training sentences: all of them are taken.",
+                    remedy="Take each n-th with every=n, or name files of unlabelled text.",
+                )
+            return (sentence for number, sentence in enumerate(whole.train) if number % self.every)
+        return Corpus.read(name).train if Path(name).is_dir() else read_texts(Path(name))
+
+
+@cache
+def _text(source: Source) -> tuple[Sentence, ...]:
+    """A grid asks for the same text once per seed and method."""
+    return source.text()
 
 
 @dataclass(frozen=True)
@@ -79,5 +114,6 @@ class Division:
             sampling=self.sampling,
             seed=seed,
             min_mentions=source.min_mentions,
+            unlabelled=_text(source),
         )
         return stream if self.labels == "own" else AccumulatedStream.of(stream, self.labels)

@@ -64,6 +64,8 @@ def run(
     every: o.Every = 1,
     score_every: o.ScoreEvery = None,
     score_on: o.ScoreOn = "test",
+    unlabelled: o.Unlabelled = None,
+    unlabelled_ratio: o.UnlabelledRatio = None,
     min_mentions: o.MinMentions = 50,
     preset: o.Preset = None,
     config: o.Config = None,
@@ -85,7 +87,7 @@ def run(
     given_flags = from_flags(locals(), set_)
     from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
-    from cfner.benchmark.streams import Division, Source
+    from cfner.benchmark.streams import REST, Division, Source
     from cfner.methods import create, method_names
     from cfner.training.config import TrainingConfig, given_settings
 
@@ -112,6 +114,7 @@ def run(
             score_on=score_on,
             min_mentions=min_mentions,
             order=tuple(names(order)) if order else None,
+            unlabelled=tuple(text if text == REST else _place(text) for text in unlabelled or ()),
         )
         for path in data
     ]

@@ -39,6 +39,17 @@ ScoreEvery = Annotated[
 MinMentions = Annotated[int, Flag(min=0, help="Drop types with fewer training mentions.")]
 ScoreOn = Annotated[str, Flag(help="Split that steps are scored on: test, or dev when choosing settings.")]
 
+Unlabelled = Annotated[
+    list[str] | None,
+    Flag(
+        help="Text without labels that reminds the model of old types: a file, a corpus, or 'rest' for the "
+        "training sentences that --every leaves out; repeatable."
+    ),
+]
+UnlabelledRatio = Annotated[
+    float | None, Flag(min=0, help="Unlabelled sentences per labelled one, in each step. Default: 1.")
+]
+
 # how it becomes a stream
 First = Annotated[int, Flag(min=1, help="Types in the first step (FG).")]
 PerStep = Annotated[int, Flag(min=1, help="Types in each later step (PG).")]

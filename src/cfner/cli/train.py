@@ -32,6 +32,8 @@ def train(
     every: o.Every = 1,
     score_every: o.ScoreEvery = None,
     score_on: o.ScoreOn = "test",
+    unlabelled: o.Unlabelled = None,
+    unlabelled_ratio: o.UnlabelledRatio = None,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
     # the method
@@ -93,6 +95,7 @@ def train(
         score_on=score_on,
         min_mentions=min_mentions,
         order=tuple(names(order)) if order else None,
+        unlabelled=tuple(unlabelled or ()),
     )
     stream = Division(first, per_step, sampling).stream(source.read(), source, settings.seed)
     if dry_run:

@@ -6,8 +6,10 @@ What the author of a method needs comes from here, and from nowhere else in this
 import importlib
 import pkgutil
 
+from cfner.batches.step_data import IGNORE
 from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
+from cfner.methods.old_mentions import OldMentions
 from cfner.methods.registry import (
     Method,
     MethodParameters,
@@ -23,6 +25,7 @@ from cfner.methods.registry import (
 from cfner.network.network import Network
 from cfner.network.probes import AttentionMaps, Features, LayerSums, Probe, Reading
 from cfner.objective.effects import with_causal_effect
+from cfner.objective.groups import KEEP, REST, LabelGroups, group_targets
 from cfner.objective.library import (
     ClassifyAll,
     ClassifyEntities,
@@ -35,34 +38,46 @@ from cfner.objective.library import (
     read_by_both,
 )
 from cfner.objective.losses import mean_or_zero
+from cfner.objective.own_others import ClassifyGroups, KeepGroups
 from cfner.objective.schedules import Curriculum, adaptive_weight
 from cfner.objective.teacher import WordScores
-from cfner.objective.terms import IGNORE, LabelRoles, Objective, Role, TeacherView, Term, TermInputs
+from cfner.objective.terms import LabelRoles, Objective, Role, TeacherView, Term, TermInputs
+from cfner.stream.labels import Grouping
+from cfner.stream.stream import Slice, Step
 
 __all__ = [
     "IGNORE",
+    "KEEP",
+    "REST",
     "AttentionMaps",
     "CausalMethod",
     "CausalParameters",
     "ClassifyAll",
     "ClassifyEntities",
+    "ClassifyGroups",
     "ClassifyReplayed",
     "ClassifyWithMargin",
     "Curriculum",
     "Distil",
     "Features",
+    "Grouping",
     "KeepFeatures",
+    "KeepGroups",
     "KeepLayers",
+    "LabelGroups",
     "LabelRoles",
     "LayerSums",
     "Method",
     "MethodParameters",
     "Network",
     "Objective",
+    "OldMentions",
     "Probe",
     "RankOtherAboveNew",
     "Reading",
     "Role",
+    "Slice",
+    "Step",
     "StepContext",
     "Targets",
     "TeacherView",
@@ -72,6 +87,7 @@ __all__ = [
     "Wrapper",
     "adaptive_weight",
     "create",
+    "group_targets",
     "mean_or_zero",
     "method_class",
     "method_names",

@@ -12,6 +12,7 @@ from cfner.batches.step_data import StepData
 from cfner.errors import ConfigError
 from cfner.network.network import Network
 from cfner.network.probes import Probe
+from cfner.objective.groups import LabelGroups
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import LabelRoles
 from cfner.stream.labels import LabelSpace
@@ -24,6 +25,7 @@ class Targets:
 
     labels: Tensor  # [N] label ids by TokenRef; IGNORE where no label is sure
     weights: Tensor | None = None  # [N] how much each counts; None: 1
+    groups: Tensor | None = None  # [N, G] where types have Others of their own: what it teaches each group
 
 
 class StepContext(Protocol):
@@ -37,7 +39,17 @@ class StepContext(Protocol):
         ...
 
     @property
+    def current(self) -> tuple[str, ...]:
+        """The types that the step's data labels, new or known."""
+        ...
+
+    @property
     def roles(self) -> LabelRoles: ...
+    @property
+    def groups(self) -> LabelGroups:
+        """The labels by the Other class that they are compared with."""
+        ...
+
     @property
     def data(self) -> StepData:
         """The words of all slices, by TokenRef, with their label ids."""
@@ -83,6 +95,14 @@ class ExampleContext:
     def roles(self) -> LabelRoles:
         old, new = 2 * self.old_types, 2 * self.new_types  # B- and I- of each
         return LabelRoles(0, tuple(range(1, old + 1)), tuple(range(old + 1, old + new + 1)), old + new + 1)
+
+    @property
+    def current(self) -> NoReturn:
+        raise self._without("current")
+
+    @property
+    def groups(self) -> NoReturn:
+        raise self._without("groups")
 
     @property
     def step(self) -> NoReturn:

@@ -14,6 +14,7 @@ class Finetune(Method):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Seeing how much is forgotten when nothing is done about it."
     freezes_old_rows: ClassVar[bool] = False
+    reads_unlabelled: ClassVar[bool] = False
 
     def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))

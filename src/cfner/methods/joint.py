@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cfner.methods import ClassifyAll, Method, Objective, StepContext, register
+from cfner.methods import ClassifyAll, Method, Objective, Slice, Step, StepContext, register
 
 
 @register
@@ -17,7 +17,11 @@ class Joint(Method):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing how much room there is above the other methods."
     freezes_old_rows: ClassVar[bool] = False
+    reads_unlabelled: ClassVar[bool] = False
     from_scratch: ClassVar[bool] = True
+
+    def slices(self, step: Step) -> tuple[Slice, ...]:
+        return step.joint_slices
 
     def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))

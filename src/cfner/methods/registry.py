@@ -22,6 +22,8 @@ from cfner.methods.context import StepContext, Targets
 from cfner.network.network import Network
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import Objective
+from cfner.stream.labels import Grouping
+from cfner.stream.stream import Slice, Step
 
 
 class MethodParameters(BaseModel):
@@ -39,7 +41,8 @@ class Method:
     good_for: ClassVar[str]
     parts: ClassVar[Mapping[str, str]] = {}  # what `--without` can take away, and what then happens
     freezes_old_rows: ClassVar[bool] = True
-    from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (joint only)
+    from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (bounds only)
+    reads_unlabelled: ClassVar[bool] = True  # whether unlabelled text teaches it anything
     # The first step has no teacher. A plain one is cross-entropy without any hook, the same for all methods,
     # so that a grid computes it once. Otherwise the hooks are called in it, too, without a teacher.
     plain_first_step: ClassVar[bool] = True
@@ -64,6 +67,15 @@ class Method:
         """The name with what was left out: 'cfner without effect_o'."""
         return " without ".join([self.name, *([" & ".join(sorted(self.without))] if self.without else [])])
 
+    @property
+    def grouping(self) -> Grouping | None:
+        """Which new labels share an Other class of their own. Default: none do, O is one class for all."""
+        return None
+
+    def slices(self, step: Step) -> tuple[Slice, ...]:
+        """The text that a step is learned from. Default: its own data, replayed and unlabelled sentences."""
+        return tuple(part for part in step.slices if self.reads_unlabelled or not part.unlabelled)
+
     def begin(self, network: Network, ctx: StepContext) -> None:
         """Called when the head has grown, before the first batch: decide what is trained.
 
@@ -77,8 +89,10 @@ class Method:
         return {"old": ctx.ask(ctx.old, self.objective(ctx).probes)}
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """The label and weight of every word for cross-entropy. Default: as they are in the data."""
-        return Targets(ctx.data.gold)
+        """The label and weight of every word for cross-entropy. Default: as they are in the data, and none
+        for words of unlabelled text.
+        """
+        return Targets(ctx.data.known_labels)
 
     def objective(self, ctx: StepContext) -> Objective:
         """What a step after the first minimises. It looks at numbers, roles and epochs, not at the data."""

@@ -2,112 +2,218 @@
 
 A head sees words, not sequences: features are ``[W, H]``, so its answer for a word cannot depend on
 padding or on the other sentences of a batch.
+
+Labels form groups. Those of group 0 share the label O. Each later group g has an Other class O_g of its own,
+and what the head gives for its label c is ``z_O + (z_c - z_{O_g})``: O's column plus the log-odds of the
+label against its own Other. So whoever reads columns finds the best label with argmax, and the distribution
+of a group with a softmax over O's column and the group's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 HeadKind = Literal["cosine", "linear"]
+START_SIGMA: Final = 16.0  # chosen by measurement: see docs/decisions.md
 
 
 class Head(nn.Module):
-    """Rows of ``weight`` are labels: ``[C, H]``. Row i never moves to another index."""
+    """Rows of ``weight`` are labels: ``[C, H]``. Row i never moves to another index.
+
+    ``groups``: the group of each row (default: all in group 0). ``other``: the row of the label O.
+    The rows are multiplied in the ``blocks`` in which they were added: the last bits of a product depend on
+    its shape, and a grown head must say of the old labels exactly what it said before.
+    """
 
     weight: nn.Parameter
     kind: HeadKind
     train_mask: Tensor
+    group_of: Tensor
 
-    def __init__(self, hidden: int, labels: int) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        labels: int,
+        blocks: Sequence[int] | None = None,
+        groups: Sequence[int] = (),
+        other: int = 0,
+    ) -> None:
         super().__init__()
         self.hidden, self.labels = hidden, labels
+        self.blocks = tuple(blocks) if blocks else (labels,)
+        if sum(self.blocks) != labels or min(self.blocks) < 1:
+            raise ValueError(f"blocks {self.blocks} are not {labels} rows")
+        self.groups = tuple(groups) if any(groups) else (0,) * labels
+        if len(self.groups) != labels or self.groups[other]:
+            raise ValueError(f"groups {self.groups} do not fit {labels} rows with O at {other}")
+        self.other = other
         self.weight = nn.Parameter(torch.empty(labels, hidden).normal_(std=0.02))
+        self.register_buffer("group_of", torch.tensor(self.groups), persistent=False)
         # which rows may move; applied to the gradient, so that no optimiser can move a frozen row
         self.register_buffer("train_mask", torch.ones(labels, dtype=torch.bool), persistent=False)
-        _hook(self.weight, self._mask_gradient)
+        _hook(self.weight, lambda gradient: _only(self.train_mask, gradient))
 
-    def _mask_gradient(self, gradient: Tensor) -> Tensor:
-        mask = self.train_mask
-        return torch.where(mask.view(-1, *[1] * (gradient.dim() - 1)), gradient, gradient.new_zeros(()))
+    @property
+    def own_groups(self) -> int:
+        """How many groups have an Other class of their own."""
+        return max(self.groups, default=0)
 
     def freeze(self, rows: Collection[int]) -> None:
-        """Freeze exactly these rows; all others may move."""
+        """Freeze exactly these rows; all others may move. An Other of its own moves if all its labels do."""
         mask = torch.ones(self.labels, dtype=torch.bool, device=self.weight.device)
         mask[list(rows)] = False
         self.train_mask = mask
 
+    def free_groups(self) -> Tensor:
+        """[1 + own groups] bool: groups of which no row is frozen."""
+        frozen = torch.zeros(1 + self.own_groups, dtype=torch.bool, device=self.weight.device)
+        frozen[self.group_of[~self.train_mask]] = True
+        return ~frozen
+
     def forward(self, features: Tensor) -> Tensor:
+        """[W, H] -> [W, C] columns."""
+        scores = self.scores(features)
+        if not self.own_groups:
+            return scores
+        others = self.other_scores(features)  # [W, 1 + own groups], 0 for group 0
+        odds = scores[..., self.other, None] + (scores - others[..., self.group_of])
+        return torch.where(self.group_of > 0, odds, scores)
+
+    def scores(self, features: Tensor) -> Tensor:
+        """[W, C] z_c, before anything is compared with an Other of its own."""
         raise NotImplementedError
 
-    def grown(self, rows: Tensor) -> Head:
-        """A new head with ``rows [N, H]`` appended below the old ones, which are copied bit for bit."""
+    def other_scores(self, features: Tensor) -> Tensor:
+        """[W, 1 + own groups] z of each group's own Other; 0 for group 0."""
+        raise NotImplementedError
+
+    def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> Head:
+        """A new head with ``rows [N, H]`` appended below the old ones, which are copied bit for bit.
+
+        ``groups``: the groups of the new rows (default: 0). ``others [G, H]``: a row for the Other of each
+        group that is new.
+        """
         raise NotImplementedError
 
     def imprint_rows(self, means: Tensor) -> Tensor:
         """Scale mean normalised features ``[N, H]`` to the mean norm of the present rows."""
-        norm: Tensor = self.weight.detach().norm(dim=1).mean()
+        norms = self.weight.detach().norm(dim=1)
+        norms = norms[norms > 0]  # O's row is empty where every type has an Other of its own
+        norm = float(norms.mean()) if len(norms) else 0.02 * self.hidden**0.5
         return F.normalize(means, dim=1) * norm
+
+    def _more(self, rows: Tensor, groups: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """(blocks, groups) of the grown head."""
+        added = tuple(groups) or (0,) * len(rows)
+        blocks = (*self.blocks, len(rows)) if len(rows) else self.blocks
+        return blocks, (*self.groups, *added)
 
 
 class CosineHead(Head):
-    """``logits = sigma * cos(h, w)``: the paper's head. No bias; sigma is learned."""
+    """``z = sigma_g * cos(h, w)``: the paper's head. No bias; each group's sigma is learned."""
 
     kind: HeadKind = "cosine"
 
-    def __init__(self, hidden: int, labels: int, sigma: float = 16.0) -> None:
-        super().__init__(hidden, labels)
+    def __init__(
+        self,
+        hidden: int,
+        labels: int,
+        sigma: float = START_SIGMA,
+        blocks: Sequence[int] | None = None,
+        groups: Sequence[int] = (),
+        other: int = 0,
+    ) -> None:
+        super().__init__(hidden, labels, blocks, groups, other)
+        self.start_sigma = float(sigma)
         self.sigma = nn.Parameter(torch.tensor(float(sigma)))
+        if self.own_groups:
+            self.others = nn.Parameter(torch.empty(self.own_groups, hidden).normal_(std=0.02))
+            self.sigmas = nn.Parameter(torch.full((self.own_groups,), float(sigma)))
+            for own in (self.others, self.sigmas):
+                _hook(own, lambda gradient: _only(self.free_groups()[1:], gradient))
+            # without own Others it is everybody's, and moves with whatever moves
+            _hook(self.sigma, lambda gradient: gradient * self.free_groups()[0])
 
     def cosines(self, features: Tensor) -> Tensor:
         """[W, H] -> [W, C], normalised over the hidden axis."""
-        return F.normalize(features, dim=1) @ F.normalize(self.weight, dim=1).T
+        unit, rows = F.normalize(features, dim=-1), F.normalize(self.weight, dim=1)
+        return torch.cat([unit @ block.T for block in torch.split(rows, list(self.blocks))], dim=-1)
 
-    def forward(self, features: Tensor) -> Tensor:
-        return self.sigma * self.cosines(features)
+    def scores(self, features: Tensor) -> Tensor:
+        if not self.own_groups:
+            return self.sigma * self.cosines(features)
+        return torch.cat([self.sigma[None], self.sigmas])[self.group_of] * self.cosines(features)
 
-    def grown(self, rows: Tensor) -> CosineHead:
-        head = CosineHead(self.hidden, self.labels + len(rows))
+    def other_scores(self, features: Tensor) -> Tensor:
+        own = self.sigmas * (F.normalize(features, dim=-1) @ F.normalize(self.others, dim=1).T)
+        return F.pad(own, (1, 0))
+
+    def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> CosineHead:
+        blocks, all_groups = self._more(rows, groups)
+        if not any(all_groups):
+            blocks = (self.labels + len(rows),)  # as in the paper: one product, whatever was added when
+        labels = self.labels + len(rows)
+        head = CosineHead(self.hidden, labels, self.start_sigma, blocks, all_groups, self.other)
         with torch.no_grad():
             head.weight.copy_(torch.cat([self.weight, rows.to(self.weight)]))
             head.sigma.copy_(self.sigma)
+            if self.own_groups:
+                head.others[: self.own_groups] = self.others
+                head.sigmas[: self.own_groups] = self.sigmas
+            if others is not None and len(others):
+                head.others[self.own_groups :] = others.to(self.weight)
         return head.to(self.weight.device)
 
 
 class LinearHead(Head):
-    """``logits = h W^T + b``: kept as it is when somebody's checkpoint comes with one.
-
-    The rows are multiplied in the ``blocks`` in which they were added: the last bits of a product depend on
-    its shape, and a grown head must say of the old labels exactly what the checkpoint said.
+    """``z = h W^T + b``: kept as it is when a checkpoint comes with one. The z of an own Other is 0: only
+    differences to it count, so it needs no row.
     """
 
     kind: HeadKind = "linear"
 
-    def __init__(self, hidden: int, labels: int, blocks: Sequence[int] | None = None) -> None:
-        super().__init__(hidden, labels)
+    def __init__(
+        self,
+        hidden: int,
+        labels: int,
+        blocks: Sequence[int] | None = None,
+        groups: Sequence[int] = (),
+        other: int = 0,
+    ) -> None:
+        super().__init__(hidden, labels, blocks, groups, other)
         self.bias = nn.Parameter(torch.zeros(labels))
-        self.blocks = tuple(blocks) if blocks else (labels,)
-        if sum(self.blocks) != labels or min(self.blocks) < 1:
-            raise ValueError(f"blocks {self.blocks} are not {labels} rows")
-        _hook(self.bias, self._mask_gradient)
+        _hook(self.bias, lambda gradient: _only(self.train_mask, gradient))
 
-    def forward(self, features: Tensor) -> Tensor:
+    def scores(self, features: Tensor) -> Tensor:
         sizes = list(self.blocks)
         rows, biases = torch.split(self.weight, sizes), torch.split(self.bias, sizes)
         return torch.cat([F.linear(features, w, b) for w, b in zip(rows, biases, strict=True)], dim=-1)
 
-    def grown(self, rows: Tensor) -> LinearHead:
-        blocks = (*self.blocks, len(rows)) if len(rows) else self.blocks
-        head = LinearHead(self.hidden, self.labels + len(rows), blocks)
+    def other_scores(self, features: Tensor) -> Tensor:
+        return features.new_zeros(*features.shape[:-1], 1 + self.own_groups)
+
+    def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> LinearHead:
+        blocks, all_groups = self._more(rows, groups)
+        head = LinearHead(self.hidden, self.labels + len(rows), blocks, all_groups, self.other)
+        if others is not None and len(others):  # w_c - w_{O_g}: the Other itself has no row
+            own = torch.tensor(all_groups[self.labels :], device=rows.device) - 1 - self.own_groups
+            rows = torch.where((own >= 0)[:, None], rows - others.to(rows)[own.clamp_min(0)], rows)
+        # a new label of group 0 starts no more likely a priori than the average old one
+        shared = torch.tensor(all_groups[self.labels :], device=self.bias.device) == 0
         with torch.no_grad():
             head.weight.copy_(torch.cat([self.weight, rows.to(self.weight)]))
-            # a new label starts no more likely a priori than the average old one
-            head.bias.copy_(torch.cat([self.bias, self.bias.mean().expand(len(rows))]))
+            head.bias.copy_(torch.cat([self.bias, self.bias.mean() * shared]))
         return head.to(self.weight.device)
+
+
+def _only(mask: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient where ``mask [n]`` is true, 0 elsewhere."""
+    return torch.where(mask.view(-1, *[1] * (gradient.dim() - 1)), gradient, gradient.new_zeros(()))
 
 
 def _hook(parameter: nn.Parameter, hook: Callable[[Tensor], Tensor]) -> None:
@@ -115,7 +221,23 @@ def _hook(parameter: nn.Parameter, hook: Callable[[Tensor], Tensor]) -> None:
     register(hook)
 
 
+def empty_head(kind: HeadKind, hidden: int, sigma: float = START_SIGMA) -> Head:
+    """The head of a model that knows no type and will give each an Other of its own: O alone, always 0."""
+    head = make_head(kind, hidden, 1, sigma)
+    with torch.no_grad():
+        head.weight.zero_()
+    return head
+
+
 def make_head(
-    kind: HeadKind, hidden: int, labels: int, sigma: float = 16.0, blocks: Sequence[int] | None = None
+    kind: HeadKind,
+    hidden: int,
+    labels: int,
+    sigma: float = START_SIGMA,
+    blocks: Sequence[int] | None = None,
+    groups: Sequence[int] = (),
+    other: int = 0,
 ) -> Head:
-    return CosineHead(hidden, labels, sigma) if kind == "cosine" else LinearHead(hidden, labels, blocks)
+    if kind == "cosine":
+        return CosineHead(hidden, labels, sigma, blocks, groups, other)
+    return LinearHead(hidden, labels, blocks, groups, other)

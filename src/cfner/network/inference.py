@@ -50,19 +50,46 @@ def outputs(
 
 
 class Decoder:
-    """From scores to labels to mentions: the one way, for evaluation, prediction, the server and ONNX."""
+    """From scores to labels to mentions: the one way, for evaluation, prediction, the server and ONNX.
+
+    A word gets the label with the largest column, which is O where no label's log-odds are above 0. Its score
+    is the probability of the label's type in the label's own group, so that scores stay what they are when
+    types are added.
+    """
 
     def __init__(self, labels: LabelSpace) -> None:
         self.labels = labels
         type_of = [labels.type_of(number) for number in range(len(labels))]
         # [C, C]: 1 where two labels are of the same type
         self._mates = torch.tensor([[float(one == other) for one in type_of] for other in type_of])
+        groups = torch.tensor(labels.group_of)
+        with_other = (groups[:, None] == groups) | (torch.arange(len(labels)) == labels.other_id)
+        # [C, C]: 0 for the labels of a label's group and O, -inf for those that it does not compete with
+        self._rivals = torch.zeros(with_other.shape).masked_fill(~with_other, float("-inf"))
+        # labels that mean nothing speak for their whole group: [S, C] who is in it, [S] which they are
+        self._silent = torch.tensor(labels.silent, dtype=torch.long)
+        self._silenced = (groups[self._silent][:, None] == groups) & (
+            torch.arange(len(labels)) != labels.other_id
+        )
 
     def best(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """(best label [W], probability of its type [W]) from logits [W, C]."""
-        probabilities = logits.float().softmax(1)
-        best = probabilities.argmax(1)
+        """(best label [W], probability of its type [W]) from columns [W, C]."""
+        columns = self._heard(logits.float())
+        best = columns.argmax(1)
+        in_group = best
+        if self.labels.has_own_others:  # how sure O is depends on who comes closest to claiming the word
+            other = self.labels.other_id
+            runner_up = columns.index_fill(1, torch.tensor([other]), float("-inf")).argmax(1)
+            in_group = torch.where(best == other, runner_up, best)
+        probabilities = (columns + self._rivals[in_group]).softmax(1)
         return best, (probabilities * self._mates[best]).sum(1).clamp(max=1.0)
+
+    def _heard(self, columns: Tensor) -> Tensor:
+        """Where a label that means nothing is the largest of its group, the group claims nothing."""
+        for label, group in zip(self._silent.tolist(), self._silenced, strict=True):
+            largest = columns[:, label] >= columns[:, group].amax(1)
+            columns = columns.masked_fill(largest[:, None] & group, float("-inf"))
+        return columns
 
     def spans(self, ids: Tensor, text: EncodedText) -> list[tuple[Span, ...]]:
         """Mentions per sentence, repaired to valid spans, from label ids [N] by TokenRef."""

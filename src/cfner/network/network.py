@@ -87,10 +87,9 @@ class Network(nn.Module):
         teacher.eval()
         return teacher
 
-    def grow(self, rows: Tensor, frozen: Sequence[int]) -> None:
-        """Append label rows to the head and freeze the given ones."""
-        self.head = self.head.grown(rows)
-        self.head.freeze(frozen)
+    def grow(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> None:
+        """Append label rows to the head, with the Others of groups that are new; nothing is frozen."""
+        self.head = self.head.grown(rows, groups, others)
 
     def train_embeddings(self, wanted: bool) -> None:
         """Whether the encoder's subword embedding table is trained."""

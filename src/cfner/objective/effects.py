@@ -16,7 +16,7 @@ from torch import Tensor
 from cfner.errors import ConfigError, TrainingError
 from cfner.objective.matching import check_weights
 from cfner.objective.schedules import Curriculum
-from cfner.objective.terms import Objective, Term, TermInputs
+from cfner.objective.terms import Objective, OwnPredictions, Term, TermInputs
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,24 @@ class MatchedPredictions:
         # log(W p + m) computed from log p, so that a confident anchor loses no precision
         averaged = torch.logaddexp(own + anchor_weight.log()[:, None], matched.detach().log())
         return torch.where(self.selected(inputs)[tokens][:, None], averaged, own)
+
+    def group_log_probs(self, inputs: TermInputs) -> Tensor:
+        """[W, G, M]: averaged in one group only, that of the word's label, which its matches share."""
+        own = OwnPredictions().group_log_probs(inputs)
+        groups, chosen = inputs.groups, self.selected(inputs)
+        if self.k == 0 or groups is None or not bool(chosen.any()):
+            return own
+        if inputs.bank is None:
+            raise TrainingError("A causal effect was used in a step without matched tokens.")
+        labels = inputs.gold if self.curriculum is None else inputs.roles.kept[inputs.old.logits.argmax(1)]
+        words = chosen.nonzero()[:, 0]
+        group = groups.row_of[labels[words]]
+        real = groups.real[group]
+        anchor_weight, matched = inputs.bank.group_mixture(inputs.refs[words], groups.members[group], real)
+        # where a group has fewer members both are log 0, whose sum has no gradient
+        anchors = own[words, group].masked_fill(~real, 0.0) + anchor_weight.log()[:, None]
+        averaged = torch.logaddexp(anchors, matched.detach().log()).masked_fill(~real, float("-inf"))
+        return own.index_put((words, group), averaged)
 
 
 def with_causal_effect(

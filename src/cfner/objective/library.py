@@ -8,10 +8,11 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import Tensor
 
+from cfner.batches.step_data import IGNORE
 from cfner.errors import TrainingError
 from cfner.network.probes import Features, LayerSums, Probe, Reading
 from cfner.objective import losses
-from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, Term, TermInputs
+from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermInputs
 
 
 def _cosines(inputs: TermInputs) -> Tensor:

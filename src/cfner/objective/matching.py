@@ -177,13 +177,29 @@ class ScoreBank:
 
     def mixture(self, refs: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
         """For anchors ``refs [n]``: (W_i [n], sum_k W_ik p_ik [n, C]); softmax before averaging."""
+        anchor, weights, matched = self._matched(refs)
+        return anchor, (weights[:, :, None] * (matched / temperature).softmax(-1)).sum(1)
+
+    def group_mixture(self, refs: Tensor, members: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """The same within one group per anchor, whose columns are ``members [n, M]`` where ``real``."""
+        anchor, weights, matched = self._matched(refs)
+        own = matched.gather(2, members[:, None].expand(-1, matched.shape[1], -1))  # [n, K, M]
+        probabilities = own.masked_fill(~real[:, None], float("-inf")).softmax(-1)
+        return anchor, (weights[:, :, None] * probabilities).sum(1)
+
+    def _matched(self, refs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(W_i [n], W_ik [n, K], logits of the matches [n, K, C])."""
         rows = self.table.row_of_ref[refs]
         pooled = rows >= 0
         safe = rows.clamp_min(0)
         if len(self.table.refs) == 0 or self.table.k == 0:
-            return self.logits.new_ones(len(refs)), self.logits.new_zeros(len(refs), self.logits.shape[1])
+            none = self.logits.new_zeros(len(refs), 0)
+            return (
+                self.logits.new_ones(len(refs)),
+                none,
+                none[:, :, None].expand(-1, -1, self.logits.shape[1]),
+            )
         weights = self.table.match_weights[safe] * pooled[:, None]  # [n, K]
         matched = self.logits[self.table.neighbours[safe].clamp_min(0)]  # [n, K, C]
-        probabilities = (matched / temperature).softmax(-1)
         anchor = torch.where(pooled, self.table.anchor_weights[safe], 1.0)
-        return anchor, (weights[:, :, None] * probabilities).sum(1)
+        return anchor, weights, matched

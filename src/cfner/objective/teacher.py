@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from cfner.batches.loader import TokenBatch
@@ -27,6 +28,9 @@ class WordScores:
     pool_features: Tensor  # [P, H]
     readings: Mapping[str, Reading] = field(default_factory=dict)  # of cached probes: by word or by window
     axes: Mapping[str, tuple[Axis, ...]] = field(default_factory=dict)
+    # [H] the normalised features of all words of annotated slices, added up; and how many words that are
+    unit_sum: Tensor = field(default_factory=lambda: torch.zeros(()))
+    annotated: int = 0
 
     def view(self, batch: TokenBatch, now: Mapping[str, Reading] | None = None) -> TeacherView:
         """What it said of a batch's words. ``now``: readings that are not cached, of this very batch."""
@@ -55,6 +59,8 @@ def score_words(
     readings: dict[str, Reading] = {}
     pool: list[Tensor] = []
     features: list[Tensor] = []
+    with_labels = torch.tensor([bool(part.annotated) for part in data.slices])[data.slice_of].to(device)
+    unit_sum = torch.zeros(network.head.hidden, device=device)
     with network.ready_for(probes):
         for batch, out in outputs(network, data.text, batch_size=batch_size, probes=probes):
             refs = batch.refs
@@ -62,6 +68,7 @@ def score_words(
             chosen = is_entity[refs] | (is_other[refs] & (logits[refs].argmax(1) != 0))  # kept[0] is O
             pool.append(refs[chosen])
             features.append(out.features[chosen])
+            unit_sum += F.normalize(out.features[with_labels[refs]], dim=1).sum(0)
             for probe in probes:
                 _store(readings, probe, out.readings[probe.name], batch, words, data.text.windows)
     refs = torch.cat([*pool, torch.empty(0, dtype=torch.long, device=device)])
@@ -72,6 +79,8 @@ def score_words(
         confidence=logits.softmax(1).max(1).values,
         pool=refs[order],
         pool_features=torch.cat([*features, logits.new_empty(0, network.head.hidden)])[order],
+        unit_sum=unit_sum,
+        annotated=int(with_labels.sum()),
         readings=readings,
         axes={probe.name: probe.axes for probe in probes},
     )

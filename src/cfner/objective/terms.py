@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -14,28 +14,36 @@ from cfner.errors import ConfigError, TrainingError
 from cfner.network.probes import Features, Probe, Reading
 from cfner.objective.matching import ScoreBank
 
+if TYPE_CHECKING:
+    from cfner.objective.groups import LabelGroups
+
 Role = Literal["learn_new", "keep_old"]
-IGNORE = -100  # a target that no loss reads
 
 
 class LabelRoles:
     """Which label ids play which part in a step."""
 
-    def __init__(self, other: int, old: Sequence[int], new: Sequence[int], labels: int) -> None:
+    def __init__(
+        self,
+        other: int,
+        old: Sequence[int],
+        new: Sequence[int],
+        labels: int,
+        kept: Sequence[int] | None = None,
+    ) -> None:
         self.other = other
         self.old = tuple(old)  # labels of known types that are not labelled in this step
         self.new = tuple(new)  # labels of the step's current types
         self.labels = labels  # how many there are in all
-        self.kept = torch.tensor(
-            [other, *old]
-        )  # [1 + old] O and the old labels: what the teacher speaks about
+        # [1 + old] what the teacher speaks about: O and the old labels, or O and ``kept``
+        self.kept = torch.tensor([other, *(old if kept is None else kept)])
         self.new_ids = torch.tensor(self.new, dtype=torch.long)
         self.is_new = torch.zeros(labels, dtype=torch.bool)  # [C]
         self.is_new[list(new)] = True
 
     def to(self, device: torch.device) -> LabelRoles:
         """The same roles with their tensors on another device."""
-        moved = LabelRoles(self.other, self.old, self.new, self.labels)
+        moved = LabelRoles(self.other, self.old, self.new, self.labels, self.kept[1:].tolist())
         for name in ("kept", "new_ids", "is_new"):
             setattr(moved, name, getattr(self, name).to(device))
         return moved
@@ -63,6 +71,8 @@ class TermInputs:
     targets: Tensor | None = None  # [W] label ids to train on; IGNORE: no label is sure. None: gold
     weights: Tensor | None = None  # [W] how much each target counts. None: 1
     annotated: Tensor | None = None  # [W] bool: the word's slice is completely annotated. None: all are
+    groups: LabelGroups | None = None  # where every type has an Other of its own
+    group_targets: Tensor | None = None  # [W, G] what each word teaches each group
     rows: Tensor | None = None  # [W] which window of the batch
     epoch: int = 1  # from 1
     teachers: Mapping[str, TeacherView] = field(default_factory=dict)
@@ -112,6 +122,7 @@ class TermInputs:
             targets=cut(self.targets),
             weights=cut(self.weights),
             annotated=cut(self.annotated),
+            group_targets=cut(self.group_targets),
             rows=None,
             cosines=cut(self.cosines),
             teachers={
@@ -131,6 +142,10 @@ class Predictions(Protocol):
         """[n, C] log-probabilities of the tokens chosen by the mask ``tokens [W]``."""
         ...
 
+    def group_log_probs(self, inputs: TermInputs) -> Tensor:
+        """[W, G, M] log-probabilities of each group's members."""
+        ...
+
 
 @dataclass(frozen=True)
 class OwnPredictions:
@@ -138,6 +153,15 @@ class OwnPredictions:
 
     def log_probs(self, inputs: TermInputs, tokens: Tensor, temperature: float) -> Tensor:
         return (inputs.logits[tokens] / temperature).log_softmax(1)
+
+    def group_log_probs(self, inputs: TermInputs) -> Tensor:
+        return _groups(inputs).log_probs(inputs.logits)
+
+
+def _groups(inputs: TermInputs) -> LabelGroups:
+    if inputs.groups is None:
+        raise TrainingError("A term of own Others was used in a step whose labels have none.")
+    return inputs.groups
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     except StreamError as error:
         raise ModelError(error.what, where=source, remedy=error.remedy) from error
     classifier = strip_classifier(found.body)
-    head = LinearHead(classifier.in_features, classifier.out_features)
+    head = LinearHead(classifier.in_features, classifier.out_features, other=labels.other_id)
     with torch.no_grad():
         head.weight.copy_(classifier.weight)
         # a classifier without a bias is one whose bias is zero

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
 from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
-from cfner.network.head import LinearHead, make_head
+from cfner.network.head import make_head
 from cfner.network.network import Network
 from cfner.network.prediction import TaggingModel
 from cfner.store.model_folder import StoredStep, damaged
@@ -62,7 +62,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
         {
             **model.labels.to_json(),
             "head": network.head.kind,
-            **({"head_blocks": network.head.blocks} if isinstance(network.head, LinearHead) else {}),
+            **({"head_blocks": network.head.blocks} if len(network.head.blocks) > 1 else {}),
             "max_length": model.max_length,
             "overlap": model.overlap,
             "encoder": model.encoder,
@@ -130,4 +130,8 @@ def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace) -> Network
 
     body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
     hidden = strip_classifier(body).in_features
-    return Network(body, make_head(facts["head"], hidden, len(labels), blocks=facts.get("head_blocks")))
+    blocks = facts.get("head_blocks")
+    head = make_head(
+        facts["head"], hidden, len(labels), blocks=blocks, groups=labels.groups, other=labels.other_id
+    )
+    return Network(body, head)

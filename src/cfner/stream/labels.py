@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import (
@@ -27,21 +27,34 @@ OTHER: Final = "O"
 # predicted as one of them counts as O.
 NOT_FOR_WORDS: Final = frozenset({"X", "[PAD]", "[CLS]", "[SEP]", "<pad>", "<s>", "</s>", "<unk>"})
 
+FORGOTTEN: Final = "X"  # what the labels of a type are called that was taken away
+
+# which new labels share an Other class of their own: those of a type, or those of all types of a step
+Grouping = Literal["type", "step"]
+
 
 @dataclass(frozen=True)
 class LabelSpace:
     """Labels by number. Made by ``start`` (fresh), ``of`` (a checkpoint's labels) and ``grown``.
 
     With ``bare`` labels a type's only label is its name without a prefix (``PER``); the scheme is then IO.
-    A ``merged`` type has the labels of the types that it was made of: several numbers mean the same.
+    A ``merged`` type has the labels of the types that it was made of: several numbers mean the same. A type
+    that was taken away leaves its numbers behind, called ``X``: a word that gets one has no type.
+
+    ``groups`` says which labels are decided together, by number (empty: all are). Group 0 shares the Other
+    class that is the label O; each later group has an Other class of its own, which is not a label.
     """
 
     labels: tuple[str, ...]
     scheme: Scheme = "BIO"
     bare: bool = False
     merged: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if not any(self.groups):
+            object.__setattr__(self, "groups", ())  # one way to say that there is one group
+        self._refuse_bad_groups()
         if OTHER not in self.labels:
             raise StreamError(
                 f"None of these labels is '{OTHER}', for words outside mentions: {', '.join(self.labels)}.",
@@ -56,7 +69,8 @@ class LabelSpace:
                 f"Labels without a prefix cannot follow the scheme {self.scheme}: {', '.join(self.labels)}.",
                 remedy="Use the scheme IO.",
             )
-        meanings = Counter(self.labels) | Counter(tag for tag in self._tags if tag != OTHER)
+        meanings = Counter(label for label in self.labels if label not in NOT_FOR_WORDS)
+        meanings |= Counter(tag for tag in self._tags if tag != OTHER)
         several = {
             label for label, type_ in zip(self.labels, self._type_by_id, strict=True) if type_ in self.merged
         }
@@ -64,6 +78,15 @@ class LabelSpace:
         for label, times in meanings.items():
             if times > 1 and label not in several:
                 raise StreamError(f"The label '{label}' has {times} numbers.", remedy="Name each label once.")
+
+    def _refuse_bad_groups(self) -> None:
+        if not self.groups:
+            return
+        numbers = sorted(set(self.groups) | {0})
+        if len(self.groups) != len(self.labels) or numbers != list(range(len(numbers))):
+            raise StreamError(f"The groups {list(self.groups)} do not fit {len(self.labels)} labels.")
+        if self.groups[self.labels.index(OTHER) if OTHER in self.labels else 0]:
+            raise StreamError(f"The label '{OTHER}' must be in group 0.")
 
     @classmethod
     def start(cls) -> Self:
@@ -103,11 +126,43 @@ class LabelSpace:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def grown(self, new_types: Iterable[str]) -> Self:
+    @property
+    def has_own_others(self) -> bool:
+        """Whether some types have an Other class of their own."""
+        return bool(self.groups)
+
+    @cached_property
+    def group_of(self) -> tuple[int, ...]:
+        """The group of each label, by number."""
+        return self.groups or (0,) * len(self.labels)
+
+    def group_of_type(self, type_: str) -> int:
+        """The group in which a type is learned. The types that a merged one was made of may have others."""
+        return self.group_of[self.ids_of([type_])[0]]
+
+    @cached_property
+    def types_of_groups(self) -> dict[int, frozenset[str]]:
+        """The types that are learned in each group that has one, by its number."""
+        found: dict[int, set[str]] = {}
+        for type_ in self.types:
+            found.setdefault(self.group_of_type(type_), set()).add(type_)
+        return {group: frozenset(types) for group, types in found.items()}
+
+    @cached_property
+    def silent(self) -> tuple[int, ...]:
+        """Numbers, besides O's, whose label names no type: it was taken away, or there never was one."""
+        return tuple(
+            number
+            for number, type_ in enumerate(self._type_by_id)
+            if type_ is None and number != self.other_id
+        )
+
+    def grown(self, new_types: Iterable[str], own: Grouping | None = None) -> Self:
         """This space with the labels of ``new_types`` at the end, in the scheme of this space.
 
         Types that are here already change nothing, except that labels they lack are added (published
-        checkpoints in IOB1 often have no ``B-`` label for a type whose mentions never touched).
+        checkpoints in IOB1 often have no ``B-`` label for a type whose mentions never touched). ``own``: new
+        types get a group of their own, each type or all of them together; otherwise they join group 0.
         """
         if isinstance(new_types, str):
             raise TypeError(f"new_types must be a collection of types, not the string '{new_types}'")
@@ -118,7 +173,27 @@ class LabelSpace:
         for label in labels:
             if label == OTHER or label in NOT_FOR_WORDS:  # possible with bare labels only
                 raise StreamError(f"A type cannot be called '{label}' here.", remedy="Give it another name.")
-        return type(self)(self.labels + labels, self.scheme, self.bare, self.merged)
+        groups = self.group_of + self._groups_of_new([tag[2:] for tag in missing], own)
+        return type(self)(self.labels + labels, self.scheme, self.bare, self.merged, groups)
+
+    def _groups_of_new(self, types: Sequence[str], own: Grouping | None) -> tuple[int, ...]:
+        """For labels to be added, by their types: the group of each. Known types keep theirs."""
+        last = max(self.group_of)
+        new = list(dict.fromkeys(type_ for type_ in types if type_ not in self.types))
+        numbers = {
+            type_: 0 if own is None else last + (1 + at if own == "type" else 1)
+            for at, type_ in enumerate(new)
+        }
+        return tuple(numbers[type_] if type_ in numbers else self.group_of_type(type_) for type_ in types)
+
+    def without(self, types: Sequence[str]) -> Self:
+        """The same labels, those of ``types`` called X. Numbers and groups stay: a word may still be given
+        such a number, which then means that its group found nothing.
+        """
+        gone = set(self.ids_of(types))
+        labels = tuple(FORGOTTEN if number in gone else label for number, label in enumerate(self.labels))
+        merged = tuple(type_ for type_ in self.merged if type_ not in types)
+        return type(self)(labels, self.scheme, self.bare, merged, self.groups)
 
     def renamed(self, types: Sequence[str], into: str) -> Self:
         """The same labels with ``types`` called ``into``: one of them to rename it, several to merge them.
@@ -149,7 +224,7 @@ class LabelSpace:
         merged = [type_ for type_ in self.merged if type_ not in chosen]
         if len(chosen) > 1 or set(chosen) & set(self.merged):
             merged.append(into)
-        return type(self)(labels, self.scheme, self.bare, tuple(merged))
+        return type(self)(labels, self.scheme, self.bare, tuple(merged), self.groups)
 
     def ids_of(self, types: Collection[str]) -> tuple[int, ...]:
         """The numbers of all labels of ``types``, ascending."""
@@ -192,6 +267,7 @@ class LabelSpace:
             "scheme": self.scheme,
             "bare": self.bare,
             "merged": list(self.merged),
+            **({"groups": list(self.groups)} if self.groups else {}),
         }
 
     @classmethod
@@ -202,7 +278,11 @@ class LabelSpace:
                 raise TypeError(f"'{key}' is not a list of texts")
         if not isinstance(data["bare"], bool):
             raise TypeError("'bare' is neither true nor false")
-        return cls(tuple(data["labels"]), data["scheme"], data["bare"], tuple(data.get("merged", ())))
+        groups = data.get("groups", [])
+        if not isinstance(groups, list) or any(type(group) is not int for group in groups):
+            raise TypeError("'groups' is not a list of numbers")
+        merged = tuple(data.get("merged", ()))
+        return cls(tuple(data["labels"]), data["scheme"], data["bare"], merged, tuple(groups))
 
     @cached_property
     def _tags(self) -> tuple[str, ...]:

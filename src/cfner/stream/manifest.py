@@ -50,6 +50,7 @@ def manifest_of(stream: TaskStream) -> dict[str, Any]:
         "steps": [_slice_facts(stream, step) for step in stream],
         "dev": _facts(stream.dev),
         "test": _facts(stream.test),
+        **({"unlabelled": _facts(stream.unlabelled)} if stream.unlabelled else {}),
     }
     return {
         "corpus": stream.corpus_name,

@@ -24,10 +24,12 @@ class Slice(NamedTuple):
     """Text, and the types that are completely annotated in it: there, a word without a label is a true O.
 
     In replayed old sentences a label says what it says, and no label says nothing: ``annotated`` is empty.
+    In ``unlabelled`` text nothing is said at all.
     """
 
     sentences: Sentences
     annotated: frozenset[str]
+    unlabelled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,9 @@ class Step:
 
     ``types`` are labelled in this step's data (current types); ``known`` were learned before and are not
     labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. ``replay`` are old sentences, if
-    there are any: labelled with known types alone. What else a stream knows about the step is hidden from a
-    learner, and comes through the three properties below.
+    there are any: labelled with known types alone. ``unlabelled`` is text to be reminded of old types by,
+    from which the old model chooses. What else a stream knows about the step is hidden from a learner, and
+    comes through the properties below.
     """
 
     types: tuple[str, ...]
@@ -47,9 +50,11 @@ class Step:
     index: int = 0
     name: str = "step"
     replay: Sentences = field(default=(), repr=False)
+    unlabelled: Sentences = field(default=(), repr=False)
     # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
     _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
     _dev: Sentences | None = field(default=None, repr=False)
+    _types: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)  # of each slice
 
     def __post_init__(self) -> None:
         if not self.types:
@@ -61,6 +66,7 @@ class Step:
             )
         self._refuse_stray((*self.train, *self.dev), self.types, "one of its types")
         self._refuse_stray(self.replay, self.known, "a known type that this step does not label")
+        self._refuse_stray(self.unlabelled, (), "unlabelled")
 
     def _refuse_stray(self, sentences: Sentences, types: tuple[str, ...], what: str) -> None:
         for sentence in sentences:
@@ -75,7 +81,8 @@ class Step:
     @cached_property
     def data(self) -> dict[str, Any]:
         """What is recorded of the sentences: their number, their hash and the mentions of each type."""
-        parts = {"train": self.train, "dev": self.dev, **({"replay": self.replay} if self.replay else {})}
+        more = {"replay": self.replay, "unlabelled": self.unlabelled}
+        parts = {"train": self.train, "dev": self.dev, **{name: part for name, part in more.items() if part}}
         return {
             name: {
                 "sentences": len(part),
@@ -92,14 +99,23 @@ class Step:
 
     @property
     def slices(self) -> tuple[Slice, ...]:
-        """What a learner sees: its own data, then replayed sentences."""
+        """What a learner sees: its own data, then replayed sentences, then unlabelled ones."""
         own = Slice(self.train, frozenset(self.types))
-        return (own, Slice(self.replay, frozenset())) if self.replay else (own,)
+        replayed = (Slice(self.replay, frozenset()),) if self.replay else ()
+        unlabelled = (Slice(self.unlabelled, frozenset(), unlabelled=True),) if self.unlabelled else ()
+        return (own, *replayed, *unlabelled)
 
     @property
     def joint_slices(self) -> tuple[Slice, ...]:
         """What only the upper bound sees: all slices so far with all labels so far."""
         return (Slice(self.joint_train, frozenset(self.types_so_far)),)
+
+    @property
+    def own_slices(self) -> tuple[Slice, ...]:
+        """What only the fair bound sees: all slices so far, each labelled with its own types alone."""
+        slices = self._of_stream(self._slices, "own_slices")
+        types = self._of_stream(self._types, "own_slices")
+        return tuple(Slice(_only(part, its), frozenset(its)) for part, its in zip(slices, types, strict=True))
 
     @cached_property
     def joint_train(self) -> Sentences:
@@ -143,6 +159,7 @@ class TaskStream:
     leftover: int
     dropped_types: Mapping[str, int]
     left_out_types: tuple[str, ...]
+    unlabelled: Sentences = field(default=(), repr=False)
 
     @classmethod
     def split(
@@ -155,12 +172,14 @@ class TaskStream:
         sampling: str = "greedy",
         seed: int = 0,
         min_mentions: int = 50,
+        unlabelled: Iterable[Sentence] = (),
     ) -> Self:
         """FG-``first``-PG-``per_step``: that many types in the first step and in each later one.
 
         ``order`` is the order of learning (alphabetical if not given); types that it does not name are left
         out. Types with fewer than ``min_mentions`` training mentions are dropped. When the types do not come
-        out even, the last step is smaller.
+        out even, the last step is smaller. ``unlabelled``: text that later steps may be reminded by; labels
+        that it has are dropped.
         """
         for name, value in {"first": first, "per_step": per_step}.items():
             if value < 1:
@@ -198,6 +217,7 @@ class TaskStream:
             leftover=len(slices.leftover),
             dropped_types={t: mentions[t] for t in candidates if t not in kept},
             left_out_types=tuple(sorted(everywhere.difference(candidates))),
+            unlabelled=_only(unlabelled, ()),
         )
 
     @cached_property
@@ -221,6 +241,8 @@ class TaskStream:
                 name=f"step {index + 1}",
                 _slices=self.slices[: index + 1],
                 _dev=self.dev,
+                _types=self.types_per_step[: index + 1],
+                unlabelled=self.unlabelled if index else (),  # a first step has nothing to be reminded of
             )
             for index, types in enumerate(self.types_per_step)
         )

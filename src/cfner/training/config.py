@@ -39,14 +39,20 @@ class TrainingConfig(BaseModel):
     )
     # how long
     epochs: int = Field(10, ge=1, description="epochs per step")
-    select_on: Literal["new", "new+old"] = Field(
+    min_updates: int = Field(
+        0, ge=0, description="epochs are added until a step makes at least so many updates"
+    )
+    select_on: Literal["new", "new+old", "last"] = Field(
         "new",
-        description="what chooses the epoch: the new types' dev F1 (the paper's rule), or that and the "
-        "agreement with the old model about the old types",
+        description="what chooses the epoch: the new types' dev F1 (the paper's rule), that and the "
+        "agreement with the old model about the old types, or nothing: the last epoch is kept",
     )
     patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better one")
     checkpoint_minutes: float = Field(
         5.0, ge=0, description="how often an unfinished step is kept, between epochs, in a run with a folder"
+    )
+    unlabelled_ratio: float = Field(
+        1.0, ge=0, description="unlabelled sentences per labelled one, if there are any"
     )
     # how
     batch_size: int = Field(8, ge=1, description="windows per batch and process")

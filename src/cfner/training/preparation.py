@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -13,10 +14,11 @@ from cfner.batches.loader import TokenBatch
 from cfner.batches.step_data import StepData
 from cfner.methods.context import Targets
 from cfner.methods.registry import Method
-from cfner.network.head import CosineHead, make_head
+from cfner.network.head import CosineHead, empty_head, make_head
 from cfner.network.network import Network, TaggerOutput
 from cfner.network.probes import Probe
 from cfner.objective.effects import matching_of
+from cfner.objective.groups import LabelGroups
 from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
 from cfner.objective.teacher import WordScores, score_words
@@ -37,12 +39,17 @@ class TrainingContext:
         data: StepData,
         config: TrainingConfig,
         known: Network | None,  # the network as it came in, frozen
+        own_others: bool = False,  # whether the method gives types Others of their own
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
         self.config, self.known = config, known
         self.epochs, self.freeze_other = config.epochs, config.freeze_other
         self.old_types, self.new_types = len(labels.types) - len(current), len(current)
-        self.roles = roles_of(labels, current, None if known is None else known.head.labels)
+        self.roles = roles_of(labels, current, None if known is None else known.head.labels, own_others)
+
+    @cached_property
+    def groups(self) -> LabelGroups:
+        return LabelGroups.of(self.labels.group_of, self.roles)
 
     @property
     def old(self) -> Network:
@@ -63,6 +70,7 @@ class PreparedStep:
     objective: Objective
     targets: Targets
     annotated: Tensor  # [N] bool: with the types that the step labels
+    groups: LabelGroups | None = None  # where the method gives types Others of their own
     teachers: Mapping[str, WordScores] = field(default_factory=dict)
     bank: ScoreBank | None = None
     old: Network | None = None  # only where a probe reads it again for every batch
@@ -73,13 +81,18 @@ class PreparedStep:
 
     def on(self, device: torch.device) -> PreparedStep:
         """The same step with what batches index on the device that trains."""
-        weights = self.targets.weights
+
+        def moved(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.to(device)
+
+        targets = self.targets
         return replace(
             self,
             data=replace(self.data, gold=self.data.gold.to(device)),
             roles=self.roles.to(device),
-            targets=Targets(self.targets.labels.to(device), None if weights is None else weights.to(device)),
+            targets=Targets(targets.labels.to(device), moved(targets.weights), moved(targets.groups)),
             annotated=self.annotated.to(device),
+            groups=None if self.groups is None else self.groups.to(device),
             bank=None if self.bank is None else self.bank.on(device),
         )
 
@@ -92,7 +105,7 @@ class PreparedStep:
             uncached = [probe for probe in self.objective.probes if not probe.cached]
             with torch.no_grad():
                 now = dict(self.old(batch, uncached).readings)
-        weights = self.targets.weights
+        weights, taught = self.targets.weights, self.targets.groups
         sigma = None
         if isinstance(network.head, CosineHead) and self.objective.needs_cosines:
             sigma = network.head.sigma
@@ -105,6 +118,8 @@ class PreparedStep:
             targets=self.targets.labels[refs],
             weights=None if weights is None else weights[refs],
             annotated=self.annotated[refs],
+            groups=self.groups,
+            group_targets=None if taught is None else taught[refs],
             rows=batch.rows,
             epoch=epoch,
             teachers={
@@ -118,14 +133,25 @@ class PreparedStep:
         )
 
 
-def roles_of(labels: LabelSpace, current: Sequence[str], known: int | None = None) -> LabelRoles:
+def roles_of(
+    labels: LabelSpace, current: Sequence[str], known: int | None = None, own_others: bool = False
+) -> LabelRoles:
     """``known``: how many of the labels the teacher has. A label of an old type beyond those is a new one:
-    replayed sentences have it, and the teacher has nothing to say of it.
+    replayed sentences have it, and the teacher has nothing to say of it. With own Others the teacher is also
+    asked about known types that the step labels: there may be text in which they are not.
     """
-    old = [type_ for type_ in labels.types if type_ not in set(current)]
-    kept = tuple(label for label in labels.ids_of(old) if known is None or label < known)
-    added = tuple(label for label in labels.ids_of(old) if label not in kept)
-    return LabelRoles(labels.other_id, kept, (*labels.ids_of(current), *added), len(labels))
+    other = labels.other_id
+    learned = {
+        label
+        for type_ in current
+        for label in labels.ids_of([type_])
+        if labels.group_of[label] == labels.group_of_type(type_)
+    }
+    there = range(len(labels)) if known is None else range(known)
+    old = tuple(label for label in there if label != other and label not in learned)
+    added = tuple(label for label in range(len(there), len(labels)) if label not in learned)
+    kept = tuple(label for label in there if label != other) if own_others and known is not None else None
+    return LabelRoles(other, old, (*sorted(learned), *added), len(labels), kept)
 
 
 def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedStep:
@@ -134,20 +160,27 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
     Plain cross-entropy on the labels as they are where there is nothing to keep: in a plain first step, and
     where the data labels all the types there are.
     """
-    roles, config = ctx.roles, ctx.config
+    roles, config, own_others = ctx.roles, ctx.config, method.grouping is not None
     annotated = ctx.data.annotated(ctx.current)
     first = ctx.known is None
-    plain = method.plain_first_step if first else not ctx.old_types
+    plain = method.plain_first_step if first else not ctx.old_types and not own_others
     objective = Objective((ClassifyAll(),)) if plain else method.objective(ctx)
-    if len(ctx.data.slices) > 1 and not any(isinstance(term, ClassifyAll) for term in objective.terms):
+    replayed = any(not part.annotated and not part.unlabelled for part in ctx.data.slices)
+    # with own Others, every label that a replayed word has is learned as it is
+    if replayed and not own_others and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
     if first:
-        head = make_head(config.head, network.head.hidden, len(ctx.labels), config.sigma)
-        network.head = head.to(network.device)
-        targets = Targets(ctx.data.gold) if plain else method.targets(ctx, {})
+        if own_others:
+            network.head = empty_head(config.head, network.head.hidden, config.sigma).to(network.device)
+            grow(network, ctx.ask(network), ctx.data.gold, ctx.labels)
+        else:
+            head = make_head(config.head, network.head.hidden, len(ctx.labels), config.sigma)
+            network.head = head.to(network.device)
+        targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, {})
         if not plain:
             method.begin(network, ctx)
-        return PreparedStep(ctx.data, roles, objective, targets, annotated)
+        groups = ctx.groups if own_others else None
+        return PreparedStep(ctx.data, roles, objective, targets, annotated, groups)
     teachers = {"old": ctx.ask(ctx.old)} if plain else method.teachers(ctx)
     teacher = teachers["old"]
     grow(network, teacher, ctx.data.gold, ctx.labels)
@@ -155,12 +188,21 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
     bank = None
     matching = matching_of(objective)
     if matching is not None:
-        table = match_pools(teacher, ctx.data.gold, roles, matching.k, matching.weights)
+        group_of = ctx.groups.row_of if own_others else None
+        table = match_pools(teacher, ctx.data.gold, roles, matching.k, matching.weights, group_of)
         bank = ScoreBank(table, _scores_at_start(network, teacher, table))
-    targets = Targets(ctx.data.gold) if plain else method.targets(ctx, teachers)
+    targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, teachers)
     reads_old = any(not probe.cached for probe in objective.probes)
     return PreparedStep(
-        ctx.data, roles, objective, targets, annotated, teachers, bank, ctx.old if reads_old else None
+        ctx.data,
+        roles,
+        objective,
+        targets,
+        annotated,
+        ctx.groups if own_others else None,
+        teachers,
+        bank,
+        ctx.old if reads_old else None,
     )
 
 
@@ -168,34 +210,63 @@ def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace
     """Append a row per new label: the mean normalised teacher feature of its training tokens.
 
     A label with no token takes the mean of its type's tokens (so I- takes its B- row), or the type's row
-    from an earlier step; a type with no token at all starts at random.
+    from an earlier step; a type with no token at all starts at random. The Other of a new group starts at the
+    mean of the annotated words that are not of the group.
     """
-    known = network.head.labels
+    head = network.head
+    known = head.labels
     if known == len(labels):
         return
     unit = F.normalize(teacher.pool_features, dim=1)
     gold_of_pool = gold.to(unit.device)[teacher.pool]
+
+    def tokens_of(ids: Collection[int]) -> Tensor:
+        return unit[torch.isin(gold_of_pool, torch.tensor(sorted(ids), device=unit.device))]
+
     rows = []
     for label in range(known, len(labels)):
         of_type = labels.ids_of([labels.type_of(label) or ""])
-        tokens = unit[gold_of_pool == label]
+        tokens = tokens_of([label])
         if not len(tokens):
-            tokens = unit[torch.isin(gold_of_pool, torch.tensor(of_type, device=unit.device))]
+            tokens = tokens_of(of_type)
         if not len(tokens):
-            tokens = network.head.weight.detach()[[row for row in of_type if row < known]]
+            tokens = head.weight.detach()[[row for row in of_type if row < known]]
         rows.append(tokens.mean(0) if len(tokens) else torch.randn(unit.shape[1]).to(unit))
-    network.grow(network.head.imprint_rows(torch.stack(rows)), frozen=())
+    groups, others = labels.group_of[known:], []
+    for group in range(head.own_groups + 1, max(labels.group_of) + 1):
+        own = tokens_of([label for label, its in enumerate(labels.group_of) if its == group])
+        others.append((teacher.unit_sum - own.sum(0)) / max(1, teacher.annotated - len(own)))
+    network.grow(
+        head.imprint_rows(torch.stack(rows)),
+        groups,
+        head.imprint_rows(torch.stack(others)) if others else None,
+    )
 
 
 def match_pools(
-    teacher: WordScores, gold: Tensor, roles: LabelRoles, k: int, weights: Sequence[float] | None
+    teacher: WordScores,
+    gold: Tensor,
+    roles: LabelRoles,
+    k: int,
+    weights: Sequence[float] | None,
+    group_of: Tensor | None = None,
 ) -> MatchTable:
-    """E tokens with E tokens, defined-other with defined-other, by TokenRef."""
+    """E tokens with E tokens, defined-other with defined-other, by TokenRef.
+
+    ``group_of [C]``: with own Others only tokens of the same group are matched (that of the gold label, or of
+    the one that the teacher gives): a neighbour from another group only says O.
+    """
     pool = teacher.pool.cpu()
     is_entity = roles.is_new[gold[pool]]
+    kind = (~is_entity).long()
+    if group_of is not None:
+        given = roles.kept[teacher.logits[teacher.pool].argmax(1).cpu()]
+        kind = kind + 2 * group_of[torch.where(is_entity, gold[pool], given)]
     features = teacher.pool_features.float().cpu()
     # rows of the pool's own feature table stand in for TokenRefs; renamed below
-    table = build_match_table(features, [is_entity.nonzero()[:, 0], (~is_entity).nonzero()[:, 0]], k, weights)
+    kinds = sorted(set(kind.tolist())) if group_of is not None else [0, 1]
+    pools = [(kind == one).nonzero()[:, 0] for one in kinds]
+    table = build_match_table(features, pools, k, weights)
     row_of_ref = torch.full((len(gold),), -1, dtype=torch.long)
     row_of_ref[pool[table.refs]] = torch.arange(len(table.refs))
     return MatchTable(

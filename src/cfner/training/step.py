@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from cfner.batches.step_data import StepData, encode_slices
-from cfner.errors import StreamError
+from cfner.errors import ConfigError, StreamError
 from cfner.methods.registry import Method
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
@@ -20,6 +21,7 @@ from cfner.training.loop import derived_seed, freeze_layers, train
 from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, TrainingContext, prepare
 from cfner.training.progress import Progress
+from cfner.training.reminders import reminders
 from cfner.training.selection import EpochChoice
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
@@ -41,6 +43,8 @@ def train_step(
     if method.from_scratch and model.labels.types:
         model = replace(new_model(config), labels=model.labels)
     network = model.network.to(accelerator.device)
+    if step.unlabelled:
+        step = replace(step, unlabelled=reminders(model, step, config) if method.reads_unlabelled else ())
     ctx = step_context(model, step, labels, method, config)
     if not ctx.data.sentences:
         raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
@@ -49,6 +53,7 @@ def train_step(
             f"{ctx.data.text.shortened_words} word(s) have more subwords than a window of "
             f"{model.max_length}; what is beyond it is not read."
         )
+    config = ctx.config
     evaluate = _choice(model, step, ctx, method)
     split = freeze_layers(network, config)
     prepared = prepare(network, ctx, method)
@@ -75,15 +80,26 @@ def train_step(
     return replace(model, labels=labels), state
 
 
+def refuse_one_other(method: Method, labels: LabelSpace) -> None:
+    """A method with one softmax over all labels cannot go on from types with Others of their own."""
+    if labels.has_own_others and method.grouping is None and not method.from_scratch:
+        raise ConfigError(
+            f"The method '{method.variant}' needs one Other class for all types, but this model's types have "
+            "their own.",
+            remedy="Use the method own-other, or go on from a step that was learned without own Others.",
+        )
+
+
 def step_context(
     model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
 ) -> TrainingContext:
     """The step as the method sees it; the model is as it comes in."""
     first = method.from_scratch or not model.labels.types
     known = None if first else model.network.frozen_copy()
-    slices = step.joint_slices if method.from_scratch else step.slices
     current = step.types_so_far if method.from_scratch else step.types
-    return TrainingContext(step, labels, current, _encoded(model, slices, labels), config, known)
+    data = _encoded(model, method.slices(step), labels)
+    config = with_enough_updates(config, len(step.train))
+    return TrainingContext(step, labels, current, data, config, known, method.grouping is not None)
 
 
 def prepared_step(
@@ -96,11 +112,22 @@ def prepared_step(
     )
 
 
+def with_enough_updates(config: TrainingConfig, sentences: int) -> TrainingConfig:
+    """The settings with as many epochs as it takes to make ``min_updates`` updates from the step's own data.
+
+    Other text that is mixed in does not count: every method passes over the new data as often. Bounds, which
+    learn from all slices, pass over each as often as the stream did.
+    """
+    per_epoch = max(1, math.ceil(sentences / (config.batch_size * config.accumulation)))
+    needed = math.ceil(config.min_updates / per_epoch)
+    return config if needed <= config.epochs else config.model_copy(update={"epochs": needed})
+
+
 def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:
     """What chooses the epoch; None without dev data. The old model is asked before it is trained."""
     sentences = step.joint_dev if method.from_scratch else step.dev
     dev = _encoded(model, (Slice(sentences, frozenset(ctx.current)),), ctx.labels)
-    if not dev.sentences:
+    if not dev.sentences or ctx.config.select_on == "last":
         return None
     size, old = ctx.config.eval_batch_size, None
     if ctx.known is not None and ctx.config.select_on == "new+old":

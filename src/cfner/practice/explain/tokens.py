@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cfner.batches.step_data import IGNORE
 from cfner.network.inference import outputs
 from cfner.objective.matching import ScoreBank
-from cfner.objective.terms import IGNORE, OwnPredictions, Predictions, Role, Term, TermInputs
+from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermInputs
 from cfner.practice.explain.explanation import Distribution, Match, Pool, Share, TokenExplanation, TokenLoss
 from cfner.practice.explain.replay import ReplayedStep, effect_of
 

@@ -1,0 +1,77 @@
+"""The terms of methods in which every group of labels has an Other class of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cfner.errors import TrainingError
+from cfner.objective.groups import KEEP, REST, LabelGroups, mean_per_group
+from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermInputs
+
+
+def grouped(inputs: TermInputs) -> tuple[LabelGroups, Tensor]:
+    """The groups, and what each word of the batch teaches each of them [W, G]."""
+    if inputs.groups is None or inputs.group_targets is None:
+        raise TrainingError(
+            "A term of own Others was used in a method that does not say what words teach groups.",
+            remedy="Give Targets(..., groups=...) in the method's targets().",
+        )
+    return inputs.groups, inputs.group_targets
+
+
+@dataclass(frozen=True)
+class ClassifyGroups(Term):
+    """Cross-entropy of each group's own softmax, over all words whose label in the group is known: entities
+    and, as many as there are, words that are certainly none. With matched predictions: Effect_E.
+
+    Where only some types of a group are annotated, all else in it counts as one class, the rest.
+    """
+
+    role: ClassVar[Role] = "learn_new"
+    formula: ClassVar[str] = (
+        r"\sum_g -\log p_g[y_{i,g}] \quad \text{mean over the words of which } y_{i,g} \text{ is known}"
+    )
+    name: str = "classify"
+    predictions: Predictions = field(default_factory=OwnPredictions)
+
+    def __call__(self, inputs: TermInputs) -> Tensor:
+        groups, targets = grouped(inputs)
+        log_p = self.predictions.group_log_probs(inputs)  # [W, G, M]
+        loss = -log_p.gather(2, targets.clamp_min(0)[:, :, None])[:, :, 0]
+        if bool((targets == REST).any()):
+            rest = log_p.masked_fill(~groups.rest, float("-inf")).logsumexp(2)
+            loss = torch.where(targets == REST, -rest, loss)
+        return mean_per_group(loss, (targets >= 0) | (targets == REST))
+
+
+@dataclass(frozen=True)
+class KeepGroups(Term):
+    """Kullback-Leibler divergence of each old group's own softmax from the old model's, over all words of
+    which nothing is known. With matched predictions: Effect_O.
+
+    Where only some types of a group are annotated: of the rest, on words that are of none of these types.
+    """
+
+    role: ClassVar[Role] = "keep_old"
+    formula: ClassVar[str] = (
+        r"\sum_{g \text{ old}} \text{KL}(q_g \| p_g) \quad \text{mean over the words not annotated for } g"
+    )
+    name: str = "keep"
+    predictions: Predictions = field(default_factory=OwnPredictions)
+
+    def __call__(self, inputs: TermInputs) -> Tensor:
+        groups, targets = grouped(inputs)
+        kept, rest = targets == KEEP, targets == REST
+        log_p = self.predictions.group_log_probs(inputs)  # [W, G, M]
+        log_q = groups.old_log_probs(inputs.old.logits)
+        if bool(rest.any()):
+            among = log_p - log_p.masked_fill(~groups.rest, float("-inf")).logsumexp(2, keepdim=True)
+            log_p = torch.where(rest[:, :, None], among, log_p)
+            log_q = torch.where(rest[:, :, None], groups.old_log_probs(inputs.old.logits, groups.rest), log_q)
+        # no member, or one that the old model does not speak about: that part of the sum is 0
+        gap = (log_q - log_p).masked_fill(log_q == float("-inf"), 0.0)
+        return mean_per_group((log_q.exp() * gap).sum(2), kept | rest)
