@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import shutil
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import pytest
 
 from cfner.benchmark import worker
 from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
-from cfner.benchmark.grid import GridFolder, Planned, cells_of, plan
+from cfner.benchmark.grid import GridFolder, Planned, cells_of, csv_text, plan
 from cfner.benchmark.method_template import method_file
 from cfner.benchmark.report.grouping import groups_of
 from cfner.benchmark.report.reading import read_runs
@@ -202,6 +203,8 @@ def test_a_grid_gives_what_single_runs_give_and_does_nothing_twice(
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 3
     assert float(rows[0]["mean_micro_f1"]) == pytest.approx(more[0]["mean_micro_f1"])
+    older = csv_text([{key: value for key, value in run.items() if "lost" not in key} for run in more])
+    assert next(csv.DictReader(io.StringIO(older)))["mean_lost"] == ""  # of versions that did not count it
 
 
 def test_counts_per_sentence_add_up_to_the_scores(

@@ -12,6 +12,7 @@ import pytest
 
 from cfner.benchmark.demo import run_demo
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import mention_counts
 from cfner.errors import CfnerError, ConfigError, ModelError
 from cfner.practice.history.history import rename, rollback
 from cfner.runs.stream_run import run_stream
@@ -62,7 +63,8 @@ def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> 
     (run,) = json.loads((whole / "results.json").read_text())["runs"]
     assert set(run) == {
         *("method", "data", "first", "per_step", "sampling", "seed", "steps", "slices", "confusion"),
-        *("forgetting", "mean_forgetting"),
+        *("forgetting", "mean_forgetting", "last_macro_f1_30", "when_learned", "at_the_end", "lost"),
+        *("mean_when_learned", "mean_at_the_end", "mean_lost", "worst_type", "worst_type_30"),
         *("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "hashes", "measured"),
     }
     assert (run["method"], run["data"], run["first"], run["per_step"], run["seed"]) == (
@@ -74,7 +76,7 @@ def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> 
     )
     assert [step["types"] for step in run["steps"]] == [list(step.types) for step in tiny_stream]
     for step, learned in zip(run["steps"], tiny_stream, strict=True):
-        assert set(step) == {"types", "micro_f1", "macro_f1", "per_type", "confusion"}
+        assert set(step) == {"types", "micro_f1", "macro_f1", "per_type", "mentions", "confusion"}
         assert tuple(step["per_type"]) == learned.types_so_far
         assert all(0 <= value <= 100 for value in step["per_type"].values())
         assert step["macro_f1"] == pytest.approx(sum(step["per_type"].values()) / len(step["per_type"]))
@@ -86,6 +88,13 @@ def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> 
         first["per_type"]["animal"] - last["per_type"]["animal"]
     )
     assert run["forgetting"]["person"] is None
+    assert last["mentions"] == mention_counts(tiny_stream.test)
+    assert run["when_learned"] == first["per_type"] | {
+        type_: last["per_type"][type_] for type_ in tiny_stream[1].types
+    }
+    assert run["at_the_end"] == last["per_type"]
+    assert run["lost"]["animal"] == run["forgetting"]["animal"]  # of two steps, the first is the best earlier
+    assert run["lost"]["person"] is None
 
 
 def test_a_run_keeps_its_configuration_and_the_manifest_of_its_data(

@@ -224,7 +224,10 @@ def _write_job(folder: Path, **spec: Any) -> None:
 
 
 _CSV = ("method", "data", "first", "per_step", "sampling", "labels", "seed")
-_CSV_MEANS = ("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting")
+_CSV_MEANS = (
+    *("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "mean_forgetting"),
+    *("last_macro_f1_30", "mean_when_learned", "mean_at_the_end", "mean_lost"),  # absent in older results
+)
 
 
 def csv_text(runs: Sequence[dict[str, Any]]) -> str:
@@ -235,7 +238,7 @@ def csv_text(runs: Sequence[dict[str, Any]]) -> str:
     for run in runs:
         for number, step in enumerate(run["steps"], start=1):
             figures = [number, " ".join(step["types"]), step["micro_f1"], step["macro_f1"]]
-            row = [*(run[c] for c in _CSV), *figures, *(run[c] for c in _CSV_MEANS), run["key"]]
+            row = [*(run[c] for c in _CSV), *figures, *(run.get(c) for c in _CSV_MEANS), run["key"]]
             table.writerow([_harmless(value) for value in row])
     return out.getvalue()
 

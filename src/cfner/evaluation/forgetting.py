@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from cfner.errors import StreamError
 from cfner.evaluation.scores import Scores
+from cfner.evaluation.type_losses import TypeLosses
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,11 @@ class StepMatrix:
         lost = [value for value in self.forgetting.values() if value is not None]
         return statistics.fmean(lost) if lost else None
 
+    @property
+    def losses(self) -> TypeLosses:
+        """Per type: F1 when learned, at the end, and what was lost between."""
+        return TypeLosses.of(self.steps)
+
     def to_json(self) -> dict[str, Any]:
         """The figures of each step, and those that follow from them; there must be a step."""
         steps = [scores.figures() for scores in self.steps]
@@ -100,6 +106,7 @@ class StepMatrix:
             "last_macro_f1": self.last_macro,
             "forgetting": self.forgetting,
             "mean_forgetting": self.mean_forgetting,
+            **self.losses.to_json(),
             "confusion": steps[-1]["confusion"],
         }
 

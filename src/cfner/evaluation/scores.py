@@ -113,11 +113,12 @@ class Scores:
         return {type_: self.counts[type_].f1 for type_ in self.types}
 
     def figures(self) -> dict[str, Any]:
-        """In percent, without the counts."""
+        """In percent; of the counts only how often the data mentions each of ``types``."""
         return {
             "micro_f1": self.micro_f1,
             "macro_f1": self.macro_f1,
             "per_type": self.f1_of,
+            "mentions": {type_: self.counts[type_].n_gold for type_ in self.types},
             "confusion": None if self.confusions is None else self.confusions.to_json(),
         }
 
