@@ -99,6 +99,7 @@ def _result(folder: Path, made: Made, skill: float, seed: int, arrays: bool) -> 
                 "micro_f1": _f1(found[:, seen].sum(), gold[:, seen].sum(), predicted[:, seen].sum()),
                 "macro_f1": float(np.mean(list(per_type.values()))),
                 "per_type": per_type,
+                "mentions": {t: int(gold[:, i].sum()) for i, t in enumerate(made.types[:known])},
                 "confusion": confusion,
             }
         )
@@ -151,10 +152,28 @@ def _figures(
         "last_macro_f1": steps[-1]["macro_f1"],
         "forgetting": forgetting,
         "mean_forgetting": float(np.mean(lost)) if lost else None,
+        **_losses(steps),
         "confusion": steps[-1]["confusion"],
         "slices": slices,
         "hashes": {"stream": "0" * 8},
         "measured": {"seconds": 300 + 100 * skill + seed, "peak_memory": 1.5e9 + 1e7 * seed},
+    }
+
+
+def _losses(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    end, mentions = steps[-1]["per_type"], steps[-1]["mentions"]
+    when = {type_: step["per_type"][type_] for step in steps for type_ in step["types"]}
+    lost = {t: when[t] - end[t] if t not in steps[-1]["types"] else None for t in when}
+    often = [t for t in when if mentions[t] >= 30]
+    old = [t for t in often if lost[t] is not None]
+    return {
+        "last_macro_f1_30": float(np.mean([end[t] for t in often])) if often else None,
+        "when_learned": when,
+        "at_the_end": end,
+        "lost": lost,
+        "mean_when_learned": float(np.mean([when[t] for t in old])) if old else None,
+        "mean_at_the_end": float(np.mean([end[t] for t in old])) if old else None,
+        "mean_lost": float(np.mean([lost[t] for t in old])) if old else None,
     }
 
 

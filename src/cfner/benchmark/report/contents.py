@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from cfner.benchmark.report.bounds_table import bounds_table
 from cfner.benchmark.report.charts import (
     confusion_pictures,
     curve_pictures,
@@ -17,6 +18,7 @@ from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
 from cfner.benchmark.report.grouping import Group, groups_of
 from cfner.benchmark.report.published_tables import orientation
 from cfner.benchmark.report.reading import Runs
+from cfner.benchmark.report.score_table import score_table
 from cfner.benchmark.report.significance import RESAMPLES
 from cfner.benchmark.report.significance_tables import significance
 from cfner.benchmark.report.tables import (
@@ -24,9 +26,9 @@ from cfner.benchmark.report.tables import (
     combination_table,
     cost_table,
     not_run,
-    score_table,
     setting_table,
 )
+from cfner.evaluation.type_losses import ENOUGH_MENTIONS, MANY_MENTIONS
 
 
 def document(runs: Runs) -> Document:
@@ -61,8 +63,16 @@ def _how_to_read() -> list[Block]:
         Paragraph(
             "F1 is in percent and counts whole mentions: the same words and the same type. Micro: over all "
             "mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after the "
-            "last step. Forgetting: the best earlier F1 of a type less its last, mean over types; lower is "
-            "better. ± is the standard deviation over seeds. Bold: the best mean of a column."
+            "last step. ± is the standard deviation over seeds. Bold: the best mean of a column."
+        ),
+        Paragraph(
+            "Forgetting, as in the paper: the best earlier F1 of a type minus its last, mean over types. "
+            "When learned: F1 of a type after the step that introduced it. At the end: after the last step. "
+            "Lost: the difference. These three are means over the types that were learned before the last "
+            f"step and have at least {ENOUGH_MENTIONS} mentions in the test data. Worst type: the type with "
+            f"the largest loss, mean over seeds, among types with at least {MANY_MENTIONS} test mentions "
+            f"({MANY_MENTIONS}+) and at least {ENOUGH_MENTIONS} ({ENOUGH_MENTIONS}+). Lower is better for "
+            "forgetting and losses."
         ),
         Paragraph(
             "Whether a difference is real is asked by a paired bootstrap: the test sentences are drawn anew "
@@ -96,6 +106,7 @@ def _group(group: Group, runs: Runs) -> list[Block]:
         heading,
         *(Paragraph(note, loud=True) for note in notes),
         *score_table(group),
+        *bounds_table(group),
         *significance(group, runs),
         *ablation_table(group),
         *combination_table(group),

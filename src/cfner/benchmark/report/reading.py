@@ -68,6 +68,7 @@ class StepScores(BaseModel, frozen=True):
     micro_f1: float
     macro_f1: float
     per_type: dict[str, float | None]
+    mentions: dict[str, int] = {}  # in the test data; empty in results of earlier versions
     confusion: dict[str, float | None] | None = None
 
     def confused(self, kind: str) -> float | None:
@@ -84,7 +85,7 @@ class Measured(BaseModel, frozen=True):
 
 
 class Run(GridCell, frozen=True):
-    """One finished run."""
+    """One finished run. Results of earlier versions lack what has a default here."""
 
     steps: tuple[StepScores, ...]
     mean_micro_f1: float
@@ -92,12 +93,24 @@ class Run(GridCell, frozen=True):
     last_micro_f1: float
     last_macro_f1: float
     mean_forgetting: float | None
+    last_macro_f1_30: float | None = None
+    when_learned: dict[str, float | None] = {}
+    at_the_end: dict[str, float | None] = {}
+    lost: dict[str, float | None] = {}
+    mean_when_learned: float | None = None
+    mean_at_the_end: float | None = None
+    mean_lost: float | None = None
     slices: tuple[Slice, ...] = ()
     measured: Measured = Measured()
 
     @property
     def types(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(type_ for step in self.steps for type_ in step.types))
+
+    @property
+    def mentions(self) -> dict[str, int]:
+        """How often the test data mentions each type."""
+        return self.steps[-1].mentions
 
 
 @dataclass(frozen=True)

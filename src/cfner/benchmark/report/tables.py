@@ -1,4 +1,4 @@
-"""The tables of a group: scores, parts left out, combinations, settings, cost; and what was not run."""
+"""The tables of a group after its scores: parts left out, combinations, settings, cost; what was not run."""
 
 from __future__ import annotations
 
@@ -6,63 +6,11 @@ from collections.abc import Sequence
 
 from cfner.benchmark.published import Figure
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Table
-from cfner.benchmark.report.grouping import (
-    NONE,
-    UPPER_BOUND,
-    Group,
-    Pick,
-    base_of,
-    number,
-    shown,
-)
-from cfner.benchmark.report.published_tables import beside, printed, published_notes
+from cfner.benchmark.report.grouping import NONE, Group, Pick, base_of, number, shown
+from cfner.benchmark.report.published_tables import beside, printed
 from cfner.evaluation.forgetting import MeanStd
 
-_COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
-    ("mean micro", lambda run: run.mean_micro_f1, False),
-    ("mean macro", lambda run: run.mean_macro_f1, False),
-    ("last micro", lambda run: run.last_micro_f1, False),
-    ("last macro", lambda run: run.last_macro_f1, False),
-    ("forgetting", lambda run: run.mean_forgetting, True),
-)
-_MICRO: Pick = _COLUMNS[0][1]
-_MACRO: Pick = _COLUMNS[1][1]
-
-
-def score_table(group: Group) -> list[Block]:
-    """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
-    published, methods = beside(group.setting), group.methods
-    columns = [_best_in_bold(group, pick, lowest) for _, pick, lowest in _COLUMNS]
-    head = ["method", "seeds", *(name for name, _, _ in _COLUMNS)]
-    if published:
-        head += ["published micro", "published macro"]
-    rows: list[list[str | Cell]] = []
-    for method in methods:
-        row: list[str | Cell] = [method, _seeds(group, method), *(column[method] for column in columns)]
-        if published:
-            row += [printed(published.get(method), kind) for kind in ("micro", "macro")]
-        rows.append(row)
-    several = any(len(runs) > 1 for runs in group.by_method.values())
-    notes = [] if several else ["One seed: no deviation."]
-    if UPPER_BOUND in methods:
-        notes.append("'joint' learns from all data at once: an upper bound, and not compared.")
-    if any(len(group.by_method[m]) < group.asked(m) for m in methods):
-        notes.append("Not all seeds are finished, so means are over the seeds that are.")
-    told = [Paragraph(" ".join(notes))] if notes else []
-    return [Table.of(head, rows), *told, *published_notes(published, methods)]
-
-
-def _seeds(group: Group, method: str) -> str:
-    done, asked = len(group.by_method[method]), group.asked(method)
-    return str(done) if done == asked else f"{done} of {asked}"
-
-
-def _best_in_bold(group: Group, pick: Pick, lowest: bool) -> dict[str, Cell]:
-    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
-    means = {method: group.mean(method, pick) for method in group.methods}
-    known = {m: round(mean.mean, 2) for m, mean in means.items() if mean is not None and m in group.rivals}
-    best = (min if lowest else max)(known.values()) if len(known) > 1 else None
-    return {m: Cell(shown(mean), bold=m in known and known[m] == best) for m, mean in means.items()}
+_PICKS: tuple[Pick, ...] = (lambda run: run.mean_micro_f1, lambda run: run.mean_macro_f1)
 
 
 def ablation_table(group: Group) -> list[Block]:
@@ -133,7 +81,7 @@ def _compared(
     group: Group, method: str, base: str | None, published: dict[str, Figure], said: str
 ) -> list[str | Cell]:
     row: list[str | Cell] = [said]
-    for pick in (_MICRO, _MACRO):
+    for pick in _PICKS:
         apart = NONE if base is None else shown(group.difference(method, base, pick), "+")
         row += [shown(group.mean(method, pick)), apart]
     if published:

@@ -1,0 +1,104 @@
+"""The first table of a group: the scores of every method, and what it lost of what it had learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cfner.benchmark.report.document import Block, Cell, Paragraph, Table
+from cfner.benchmark.report.grouping import NONE, Group, Pick, shown
+from cfner.benchmark.report.published_tables import beside, printed, published_notes
+from cfner.benchmark.report.reading import Run
+from cfner.evaluation.forgetting import MeanStd, mean_and_std
+from cfner.evaluation.type_losses import ENOUGH_MENTIONS, MANY_MENTIONS
+
+_COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
+    ("mean micro", lambda run: run.mean_micro_f1, False),
+    ("mean macro", lambda run: run.mean_macro_f1, False),
+    ("last micro", lambda run: run.last_micro_f1, False),
+    ("last macro", lambda run: run.last_macro_f1, False),
+    ("forgetting", lambda run: run.mean_forgetting, True),
+    ("when learned", lambda run: run.mean_when_learned, False),
+    ("at the end", lambda run: run.mean_at_the_end, False),
+    ("lost", lambda run: run.mean_lost, True),
+)
+_WORST = (MANY_MENTIONS, ENOUGH_MENTIONS)  # test mentions that a worst type must have: a column for each
+
+BOUND_NOTES: Mapping[str, str] = {
+    "joint": "'joint' learns from all data at once, with all labels: an upper bound, and not compared.",
+    "joint-own": (
+        "'joint-own' is trained from scratch on all slices so far, each annotated with its own types only: "
+        "the same annotation as the other methods get, and nothing to forget. It is a fair ceiling, not a "
+        "strict bound, and not compared."
+    ),
+}
+
+
+def score_table(group: Group) -> list[Block]:
+    """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
+    published, methods = beside(group.setting), group.methods
+    columns = [_figures(group, pick, lowest) for _, pick, lowest in _COLUMNS]
+    columns += [_worst_types(group, least) for least in _WORST]
+    head = ["method", "seeds", *(name for name, _, _ in _COLUMNS)]
+    head += [f"worst type ({least}+)" for least in _WORST]
+    if published:
+        head += ["published micro", "published macro"]
+    rows: list[list[str | Cell]] = []
+    for method in methods:
+        row: list[str | Cell] = [method, _seeds(group, method), *(column[method] for column in columns)]
+        if published:
+            row += [printed(published.get(method), kind) for kind in ("micro", "macro")]
+        rows.append(row)
+    notes = _notes(group)
+    told = [Paragraph(" ".join(notes))] if notes else []
+    return [Table.of(head, rows), *told, *published_notes(published, methods)]
+
+
+def _notes(group: Group) -> list[str]:
+    several = any(len(runs) > 1 for runs in group.by_method.values())
+    notes = [] if several else ["One seed: no deviation."]
+    notes += [note for bound, note in BOUND_NOTES.items() if bound in group.by_method]
+    if any(len(group.by_method[m]) < group.asked(m) for m in group.methods):
+        notes.append("Not all seeds are finished, so means are over the seeds that are.")
+    return notes
+
+
+def _seeds(group: Group, method: str) -> str:
+    done, asked = len(group.by_method[method]), group.asked(method)
+    return str(done) if done == asked else f"{done} of {asked}"
+
+
+def _figures(group: Group, pick: Pick, lowest: bool) -> dict[str, Cell]:
+    means = {method: group.mean(method, pick) for method in group.methods}
+    return _best_in_bold(group, means, lowest, lambda method: shown(means[method]))
+
+
+def _worst_types(group: Group, least: int) -> dict[str, Cell]:
+    """A column: name and points of the worst type of each method; the smallest of these losses is best."""
+    worst = {method: worst_type(runs, least) for method, runs in group.by_method.items()}
+    means = {method: None if found is None else found[1] for method, found in worst.items()}
+
+    def said(method: str) -> str:
+        found = worst[method]
+        return NONE if found is None else f"{found[0]} {shown(found[1])}"
+
+    return _best_in_bold(group, means, True, said)
+
+
+def worst_type(runs: Sequence[Run], least: int) -> tuple[str, MeanStd] | None:
+    """The type with the largest loss, mean over seeds: the worst type of one seed may be an accident."""
+    lost: dict[str, list[float]] = {}
+    for run in runs:
+        for type_, value in run.lost.items():
+            if value is not None and run.mentions.get(type_, 0) >= least:
+                lost.setdefault(type_, []).append(value)
+    means = {type_: mean_and_std(values) for type_, values in lost.items()}
+    return max(means.items(), key=lambda item: item[1].mean, default=None)
+
+
+def _best_in_bold(
+    group: Group, means: Mapping[str, MeanStd | None], lowest: bool, said: Callable[[str], str]
+) -> dict[str, Cell]:
+    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
+    known = {m: round(mean.mean, 2) for m, mean in means.items() if mean is not None and m in group.rivals}
+    best = (min if lowest else max)(known.values()) if len(known) > 1 else None
+    return {method: Cell(said(method), bold=method in known and known[method] == best) for method in means}
