@@ -141,6 +141,16 @@ def mark(x: float, y: float, series: int, size: float = 3.2, opacity: float = 1)
     return f'<polygon class="{kind}" points="{path}"{shade}/>'
 
 
+def dot(x: float, y: float, series: int, size: float, *, hollow: bool = False) -> str:
+    """A round mark. A hollow one hides what is drawn below it, as a filled one does."""
+    ring = f'cx="{at(x)}" cy="{at(y)}" r="{at(size)}"'
+    if not hollow:
+        return f'<circle class="v-f{series % SERIES}" {ring}/>'
+    return (
+        f'<circle class="v-ground" {ring}/><circle class="v-s{series % SERIES}" {ring} stroke-width="1.6"/>'
+    )
+
+
 def clean(value: str) -> str:
     """Escaped, in one line, and without what cannot be seen, some of which XML does not allow at all."""
     return escape(visible(value), quote=True)

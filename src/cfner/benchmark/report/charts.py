@@ -69,7 +69,7 @@ def _curves(
 ) -> Picture:
     """A panel per figure, a curve per method. Variants of the first are called by what makes them differ."""
     named = {m.removeprefix(f"{methods[0]} "): group.by_method[m] for m in methods}
-    return _picture(group, what, curves(_panels(named, figures), f"{title}: {group.title}"))
+    return picture_of(group, what, curves(_panels(named, figures), f"{title}: {group.title}"))
 
 
 def _panels(named: Mapping[str, Sequence[Run]], figures: Mapping[str, Pick]) -> dict[str, Series]:
@@ -99,7 +99,7 @@ def heat_map_picture(group: Group) -> list[Block]:
     ]
     return [
         Heading("Type by type", 3),
-        _picture(group, "types", heat_picture(panels, f"F1 by step and type: {group.title}")),
+        picture_of(group, "types", heat_picture(panels, f"F1 by step and type: {group.title}")),
         Paragraph("Mean over seeds. A row that fades from left to right is a type that is being forgotten."),
     ]
 
@@ -115,7 +115,7 @@ def forgetting_picture(group: Group) -> list[Block]:
         return []
     unit = "points of F1 lost since a type's best step, mean over types"
     drawn = bars(lost, f"Forgetting: {group.title}", unit=unit)
-    return [Heading("Forgetting", 3), _picture(group, "forgetting", drawn)]
+    return [Heading("Forgetting", 3), picture_of(group, "forgetting", drawn)]
 
 
 def feature_picture(group: Group, runs: Runs) -> list[Block]:
@@ -134,7 +134,7 @@ def feature_picture(group: Group, runs: Runs) -> list[Block]:
     title = f"Features of test words after the last step (t-SNE): {group.title}"
     return [
         heading,
-        _picture(group, "features", clouds(panels, types, title)),
+        picture_of(group, "features", clouds(panels, types, title)),
         Paragraph(
             "Each point is a word. Types that a model keeps apart form clusters; distances between clusters "
             "mean nothing. One seed per method."
@@ -160,7 +160,7 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
                 one = alike[0]
                 title = f"Labels in the Other class ({method}): {one.setting.stream}{one.apart}"
                 drawn = curves(_panels(kept, _F1), title)
-                blocks.append(_picture(one, f"other-class-{len(blocks) + 1}", drawn))
+                blocks.append(picture_of(one, f"other-class-{len(blocks) + 1}", drawn))
     if not blocks:
         return []
     told = (
@@ -182,7 +182,7 @@ def slice_pictures(groups: Sequence[Group]) -> list[Block]:
         if panels:
             one = alike[0]
             title = f"Mentions per slice, in % of a type's mentions: {one.setting.steps}{one.apart}"
-            blocks.append(_picture(one, "slices", heat_picture(panels, title)))
+            blocks.append(picture_of(one, "slices", heat_picture(panels, title)))
     if not blocks:
         return []
     told = (
@@ -212,7 +212,7 @@ def _alike(groups: Sequence[Group], key: Callable[[Setting], object]) -> list[li
     return list(found.values())
 
 
-def _picture(group: Group, what: str, drawn: svg.Svg) -> Picture:
+def picture_of(group: Group, what: str, drawn: svg.Svg) -> Picture:
     """Its file's name has only letters, digits and hyphens, whatever the data is called; numbers keep names
     apart."""
     setting = group.setting

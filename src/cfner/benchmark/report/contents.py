@@ -16,6 +16,7 @@ from cfner.benchmark.report.charts import (
 )
 from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
 from cfner.benchmark.report.grouping import Group, groups_of
+from cfner.benchmark.report.loss_chart import loss_picture
 from cfner.benchmark.report.published_tables import orientation
 from cfner.benchmark.report.reading import Runs
 from cfner.benchmark.report.score_table import score_table
@@ -113,6 +114,7 @@ def _group(group: Group, runs: Runs) -> list[Block]:
         *setting_table(group),
         *curve_pictures(group),
         *heat_map_picture(group),
+        *loss_picture(group),
         *forgetting_picture(group),
         *confusion_pictures(group),
         *feature_picture(group, runs),

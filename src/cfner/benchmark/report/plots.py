@@ -32,7 +32,7 @@ def curves(panels: Mapping[str, Series], title: str) -> svg.Svg:
 
 def _curve_panel(series: Series, left: float, tall: float, steps: int, room: float) -> list[str]:
     known = [value for values in series.values() for value in values if value is not None]
-    low, high, by = _scale(min(known, default=0.0), max(known, default=100.0))
+    low, high, by = round_scale(min(known, default=0.0), max(known, default=100.0))
 
     def x_of(step: int) -> float:
         return left + 10 + (_PLOT_W - 20) * (step / (steps - 1) if steps > 1 else 0.5)
@@ -83,7 +83,7 @@ def spread(wanted: Sequence[float], low: float, high: float, apart: float = _LAB
     return [min(max(place, low), highest) + i * apart for i, place in enumerate(level)]
 
 
-def _scale(low: float, high: float) -> tuple[float, float, float]:
+def round_scale(low: float, high: float) -> tuple[float, float, float]:
     """Round ends and steps for an axis; from 0 unless all values are far from it."""
     start = 0.0 if low >= 0 and low < 0.6 * high else low
     reach = max(high - start, 1e-6)
@@ -98,7 +98,7 @@ def bars(items: Mapping[str, MeanStd], title: str, *, unit: str) -> svg.Svg:
     names = min(220.0, max(map(svg.width_of, items))) + 14
     low = min(0.0, *(mean - (std or 0) for mean, std in items.values()))
     high = max(1.0, *(mean + (std or 0) for mean, std in items.values()))
-    low, high, by = _scale(low, high)
+    low, high, by = round_scale(low, high)
     wide, tall, top = 420, 26, 44
     bottom = top + tall * len(items)
 

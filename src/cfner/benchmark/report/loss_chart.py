@@ -1,0 +1,71 @@
+"""The picture of what each type lost, for a handful of methods that span the range."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from statistics import fmean
+
+from cfner.benchmark.report.bounds_table import FLOOR
+from cfner.benchmark.report.charts import picture_of
+from cfner.benchmark.report.document import Block, Heading, Paragraph
+from cfner.benchmark.report.dumbbells import Ends, dumbbells
+from cfner.benchmark.report.grouping import BOUNDS, Group, number
+from cfner.evaluation.type_losses import ENOUGH_MENTIONS
+
+_PAPER = "cfner"
+
+
+def loss_picture(group: Group) -> list[Block]:
+    """None where no type was learned before the last step, or where the results do not say so."""
+    panels = [panel for method in chosen(group) if (panel := _ends(group, method)).by_type]
+    old = {type_ for run in group.runs for type_, lost in run.lost.items() if lost is not None}
+    known = {type_ for panel in panels for type_ in panel.by_type}
+    if not old or not known:
+        return []
+    mentions = {type_: count for run in group.runs for type_, count in run.mentions.items()}
+    faint = {type_ for type_ in known if mentions.get(type_, 0) < ENOUGH_MENTIONS}
+    drawn = dumbbells(panels, _by_step(group, known), faint, f"F1 when learned and at the end: {group.title}")
+    told = (
+        "Types in the order in which they are learned, those of a step in a band; means over seeds. A filled "
+        "dot to the left of its hollow one is a loss. Types of the last step have had no time to lose "
+        "anything. Shown are finetune, cfner, the best other method by last micro F1, and a bound, as far as "
+        "they were run."
+    )
+    rare = f" Types with a faint name have fewer than {ENOUGH_MENTIONS} test mentions." if faint else ""
+    return [
+        Heading("Learned and lost", 3),
+        picture_of(group, "losses", drawn),
+        Paragraph(told + rare),
+    ]
+
+
+def _by_step(group: Group, known: Collection[str]) -> list[list[str]]:
+    """The known types of each step, steps without any left out."""
+    steps: dict[int, list[str]] = {}
+    learned_in = {
+        t: number for run in group.runs for number, step in enumerate(run.steps) for t in step.types
+    }
+    for type_ in group.types:
+        if type_ in known:
+            steps.setdefault(learned_in[type_], []).append(type_)
+    return list(steps.values())
+
+
+def chosen(group: Group) -> list[str]:
+    """The floor, the paper's method, the best of the others by last micro F1, and the nearest bound."""
+    fixed = [method for method in (FLOOR, _PAPER) if method in group.by_method]
+    others = [method for method in group.rivals if method not in fixed]
+    best = sorted(others, key=lambda m: fmean(run.last_micro_f1 for run in group.by_method[m]))[-1:]
+    bound = [method for method in BOUNDS if method in group.by_method][:1]
+    return [*fixed, *best, *bound]
+
+
+def _ends(group: Group, method: str) -> Ends:
+    runs, by_type = group.by_method[method], {}
+    for type_ in group.types:
+        pairs = [(run.when_learned.get(type_), run.at_the_end.get(type_)) for run in runs]
+        known = [(when, end) for when, end in pairs if when is not None and end is not None]
+        if known:
+            by_type[type_] = fmean(when for when, _ in known), fmean(end for _, end in known)
+    lost = group.mean(method, lambda run: run.mean_lost)
+    return Ends(method, "" if lost is None else f"mean lost {number(lost.mean)}", by_type)
