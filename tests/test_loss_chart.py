@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cfner.benchmark.report.dumbbells import Ends, dumbbells
 from cfner.benchmark.report.grouping import groups_of
-from cfner.benchmark.report.loss_chart import chosen, loss_picture
+from cfner.benchmark.report.loss_chart import chosen, lost_types
 from cfner.benchmark.report.reading import read_runs
 from made_runs import Made, write_runs
 
@@ -84,7 +84,7 @@ def test_a_handful_of_methods_is_shown(tmp_path: Path, skills: dict[str, float],
     write_runs(tmp_path, skills, [SMALL])
     (group,) = groups_of(read_runs(tmp_path))
     assert chosen(group) == expected
-    _, picture, _ = loss_picture(group)
+    _, picture, *_ = lost_types(group)
     shown = [t.text for t in ElementTree.fromstring(picture.svg.file()).iter(f"{NAMESPACE}text")]
     assert [name for name in shown if name in skills] == expected
     assert [name for name in shown if name in SMALL.types] == list(SMALL.types)
@@ -93,7 +93,7 @@ def test_a_handful_of_methods_is_shown(tmp_path: Path, skills: dict[str, float],
 def test_dots_are_means_over_seeds(tmp_path: Path) -> None:
     write_runs(tmp_path, {"cfner": 0.6}, [SMALL])
     (group,) = groups_of(read_runs(tmp_path))
-    _, picture, _ = loss_picture(group)
+    _, picture, *_ = lost_types(group)
     drawn = ElementTree.fromstring(picture.svg.file())
     runs = json.loads((tmp_path / "results.json").read_text())["runs"]
     for kind, key in (("v-s0", "when_learned"), ("v-f0", "at_the_end")):
@@ -105,11 +105,11 @@ def test_dots_are_means_over_seeds(tmp_path: Path) -> None:
 def test_nothing_is_drawn_of_one_step_or_of_results_that_do_not_say_what_was_lost(tmp_path: Path) -> None:
     write_runs(tmp_path, {"cfner": 0.6}, [Made(("AGE", "CITY"), 2, 1)])
     (group,) = groups_of(read_runs(tmp_path))
-    assert loss_picture(group) == []
+    assert lost_types(group) == []
     write_runs(tmp_path, {"cfner": 0.6}, [SMALL], arrays=False)
     data = json.loads((tmp_path / "results.json").read_text())
     for run in data["runs"]:
         del run["lost"], run["when_learned"], run["at_the_end"]
     (tmp_path / "results.json").write_text(json.dumps(data))
     (group,) = groups_of(read_runs(tmp_path))
-    assert loss_picture(group) == []
+    assert lost_types(group) == []

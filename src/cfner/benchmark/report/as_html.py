@@ -6,6 +6,8 @@ from cfner.benchmark.report.document import Block, Cell, Document, Heading, Para
 from cfner.pages import svg
 from cfner.pages.page import table, text, whole_page, word
 
+_MANY_COLUMNS = 10  # more than this are set closer, so that they fit on a screen
+
 
 def html(document: Document) -> str:
     named = list(enumerate(document.blocks))
@@ -40,7 +42,8 @@ def _table(block: Table) -> str:
         "".join(f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(kinds, row, strict=True))
         for row in block.rows
     )
-    return table("".join(heads), "".join(f"<tr>{row}</tr>" for row in rows))
+    kind = "wide" if len(block.head) > _MANY_COLUMNS else ""
+    return table("".join(heads), "".join(f"<tr>{row}</tr>" for row in rows), kind)
 
 
 def _cell(cell: Cell) -> str:

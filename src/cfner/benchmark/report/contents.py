@@ -16,7 +16,7 @@ from cfner.benchmark.report.charts import (
 )
 from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
 from cfner.benchmark.report.grouping import Group, groups_of
-from cfner.benchmark.report.loss_chart import loss_picture
+from cfner.benchmark.report.loss_chart import lost_types
 from cfner.benchmark.report.published_tables import orientation
 from cfner.benchmark.report.reading import Runs
 from cfner.benchmark.report.score_table import score_table
@@ -71,9 +71,8 @@ def _how_to_read() -> list[Block]:
             "When learned: F1 of a type after the step that introduced it. At the end: after the last step. "
             "Lost: the difference. These three are means over the types that were learned before the last "
             f"step and have at least {ENOUGH_MENTIONS} mentions in the test data. Worst type: the type with "
-            f"the largest loss, mean over seeds, among types with at least {MANY_MENTIONS} test mentions "
-            f"({MANY_MENTIONS}+) and at least {ENOUGH_MENTIONS} ({ENOUGH_MENTIONS}+). Lower is better for "
-            "forgetting and losses."
+            f"the largest loss, mean over seeds, among types with at least {MANY_MENTIONS} test mentions. "
+            "Lower is better for forgetting and losses."
         ),
         Paragraph(
             "Whether a difference is real is asked by a paired bootstrap: the test sentences are drawn anew "
@@ -114,7 +113,7 @@ def _group(group: Group, runs: Runs) -> list[Block]:
         *setting_table(group),
         *curve_pictures(group),
         *heat_map_picture(group),
-        *loss_picture(group),
+        *lost_types(group),
         *forgetting_picture(group),
         *confusion_pictures(group),
         *feature_picture(group, runs),

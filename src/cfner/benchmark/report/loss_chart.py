@@ -1,4 +1,4 @@
-"""The picture of what each type lost, for a handful of methods that span the range."""
+"""What each type lost: a picture for a handful of methods that span the range, and everybody's worst type."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from statistics import fmean
 
 from cfner.benchmark.report.bounds_table import FLOOR
 from cfner.benchmark.report.charts import picture_of
-from cfner.benchmark.report.document import Block, Heading, Paragraph
+from cfner.benchmark.report.document import Block, Heading, Paragraph, Table
 from cfner.benchmark.report.dumbbells import Ends, dumbbells
-from cfner.benchmark.report.grouping import BOUNDS, Group, number
+from cfner.benchmark.report.grouping import BOUNDS, Group, number, shown
+from cfner.benchmark.report.score_table import worst_type
 from cfner.evaluation.type_losses import ENOUGH_MENTIONS
 
 _PAPER = "cfner"
 
 
-def loss_picture(group: Group) -> list[Block]:
+def lost_types(group: Group) -> list[Block]:
     """None where no type was learned before the last step, or where the results do not say so."""
     panels = [panel for method in chosen(group) if (panel := _ends(group, method)).by_type]
     old = {type_ for run in group.runs for type_, lost in run.lost.items() if lost is not None}
@@ -36,7 +37,20 @@ def loss_picture(group: Group) -> list[Block]:
         Heading("Learned and lost", 3),
         picture_of(group, "losses", drawn),
         Paragraph(told + rare),
+        *_worst_types(group),
     ]
+
+
+def _worst_types(group: Group) -> list[Block]:
+    """The worst type of every method, with a lower limit of mentions than in the table of scores."""
+    rows = []
+    for method, runs in group.by_method.items():
+        if (found := worst_type(runs, ENOUGH_MENTIONS)) is not None:
+            type_, lost = found
+            mentions = max(run.mentions.get(type_, 0) for run in runs)
+            rows.append([method, type_, str(mentions), shown(lost)])
+    head = ["method", f"worst type ({ENOUGH_MENTIONS}+)", "test mentions", "lost"]
+    return [Table.of(head, rows, left=2)] if rows else []
 
 
 def _by_step(group: Group, known: Collection[str]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from cfner.benchmark.report.grouping import NONE, Group, Pick, shown
 from cfner.benchmark.report.published_tables import beside, printed, published_notes
 from cfner.benchmark.report.reading import Run
 from cfner.evaluation.forgetting import MeanStd, mean_and_std
-from cfner.evaluation.type_losses import ENOUGH_MENTIONS, MANY_MENTIONS
+from cfner.evaluation.type_losses import MANY_MENTIONS
 
 _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
     ("mean micro", lambda run: run.mean_micro_f1, False),
@@ -21,7 +21,6 @@ _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
     ("at the end", lambda run: run.mean_at_the_end, False),
     ("lost", lambda run: run.mean_lost, True),
 )
-_WORST = (MANY_MENTIONS, ENOUGH_MENTIONS)  # test mentions that a worst type must have: a column for each
 
 BOUND_NOTES: Mapping[str, str] = {
     "joint": "'joint' learns from all data at once, with all labels: an upper bound, and not compared.",
@@ -37,9 +36,8 @@ def score_table(group: Group) -> list[Block]:
     """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
     published, methods = beside(group.setting), group.methods
     columns = [_figures(group, pick, lowest) for _, pick, lowest in _COLUMNS]
-    columns += [_worst_types(group, least) for least in _WORST]
-    head = ["method", "seeds", *(name for name, _, _ in _COLUMNS)]
-    head += [f"worst type ({least}+)" for least in _WORST]
+    columns.append(_worst_types(group))
+    head = ["method", "seeds", *(name for name, _, _ in _COLUMNS), f"worst type ({MANY_MENTIONS}+)"]
     if published:
         head += ["published micro", "published macro"]
     rows: list[list[str | Cell]] = []
@@ -72,9 +70,9 @@ def _figures(group: Group, pick: Pick, lowest: bool) -> dict[str, Cell]:
     return _best_in_bold(group, means, lowest, lambda method: shown(means[method]))
 
 
-def _worst_types(group: Group, least: int) -> dict[str, Cell]:
+def _worst_types(group: Group) -> dict[str, Cell]:
     """A column: name and points of the worst type of each method; the smallest of these losses is best."""
-    worst = {method: worst_type(runs, least) for method, runs in group.by_method.items()}
+    worst = {method: worst_type(runs, MANY_MENTIONS) for method, runs in group.by_method.items()}
     means = {method: None if found is None else found[1] for method, found in worst.items()}
 
     def said(method: str) -> str:
