@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test coverage bench torture audit clean
+.PHONY: install demo test coverage bench yardstick torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -44,6 +44,13 @@ coverage: $(VENV)/.dev-installed
 bench: $(VENV)/.dev-installed
 	$(BIN)/python benchmarks/speed.py $(BENCH)
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python benchmarks/against_huggingface.py
+
+# methods against honest bounds on fixed streams: hours. Stopped and started again, it goes on. CFNER_DATA names
+# the folder with the corpora; other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
+yardstick: $(VENV)/.demo-installed
+	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
+	$(BIN)/cfner bench yardstick "$$CFNER_DATA" --out runs/yardstick $(YARDSTICK)
+	$(BIN)/cfner bench report runs/yardstick
 
 # these also run within `make test`, a few times; the figures are printed
 TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py

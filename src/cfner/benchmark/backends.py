@@ -72,7 +72,8 @@ class LocalProcesses:
         gpus = torch.cuda.device_count()
         fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, _memory_gib() // 3))
         slots = fits if jobs is None else jobs
-        threads = max(1, (os.cpu_count() or 1) // slots)
+        # whoever sets the number runs something else beside this grid
+        threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, (os.cpu_count() or 1) // slots))
         return cls(slots, threads, range(gpus) if processes == 1 else (), processes)
 
     def start(self, folder: Path) -> None:

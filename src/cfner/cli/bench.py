@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("run")(bench_run.run)
 app.command("reproduce")(bench_run.reproduce)
+app.command("yardstick")(bench_run.yardstick)
 
 
 @app.command("report")

@@ -195,6 +195,52 @@ def reproduce(
     _carry_out(cells, out or Path("runs") / name, name, locals())
 
 
+def yardstick(
+    root: Annotated[Path, typer.Argument(help="Folder with the corpora of the yardstick.")],
+    out: Out = Path("runs/yardstick"),
+    stream: Annotated[
+        list[str] | None,
+        Flag(help="Only this stream, by its corpus; may be repeated. Default: all but the long one."),
+    ] = None,
+    methods: Annotated[
+        str | None, Flag(help="Methods that get the slices only, with commas; '' for none.")
+    ] = None,
+    methods_with_text: Annotated[
+        str | None, Flag(help="Methods that get unlabelled text, too, with commas; '' for none.")
+    ] = None,
+    seeds: Annotated[str, Flag(help="Seeds, with commas. To choose settings: 0,1 on dev data.")] = "2,3,4",
+    score_on: o.ScoreOn = "test",
+    unlabelled_ratio: o.UnlabelledRatio = None,
+    set_: Set = None,
+    use: o.Use = None,
+    device: o.DeviceSetting = None,
+    jobs: Jobs = None,
+    processes: Processes = 1,
+    ray: Ray = None,
+    cores: Cores = 1,
+    gpus: Gpus = 0,
+    keep_models: KeepModels = False,
+    dry_run: o.DryRun = False,
+) -> None:
+    """Measure methods on fixed streams, with and without unlabelled text, against honest bounds."""
+    given = from_flags(locals(), set_)
+    from cfner.benchmark.yardstick import yardstick_cells
+    from cfner.training.config import TrainingConfig
+
+    load_methods(use)
+    common = TrainingConfig.build(given)
+    cells = yardstick_cells(
+        root,
+        common,
+        _seeds(seeds, common, 3),
+        score_on=score_on,
+        streams=stream or (),
+        slices_only=methods,
+        with_text=methods_with_text,
+    )
+    _carry_out(cells, out, "yardstick", locals())
+
+
 def _backend(given: Mapping[str, Any]) -> Backend:
     """Where jobs will run; looked for only when there is something to run. ``given``: the arguments."""
     from cfner.benchmark.backends import LocalProcesses, RayCluster

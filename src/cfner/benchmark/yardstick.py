@@ -1,0 +1,105 @@
+"""The yardstick: four fixed streams on which methods are measured, with and without unlabelled text.
+
+Everything about a stream is fixed but the method and the seed, so that figures of different days can be
+compared. Settings are chosen on dev data with seeds 0 and 1. The table is made once, on test data, with other
+seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
+from cfner.benchmark.grid import cells_of
+from cfner.benchmark.streams import REST, Division, Source
+from cfner.errors import ConfigError, CorpusError, nearest
+from cfner.training.config import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A corpus (a folder of that name), its division into steps, and how long each is trained."""
+
+    corpus: str
+    what: str
+    first: int
+    per_step: int
+    every: int
+    epochs: int
+    min_mentions: int = 50
+    methods: tuple[str, str] | None = None  # other methods than the usual ones: slices only, with text
+
+    def source(self, root: Path, score_on: str, text: bool) -> Source:
+        folder = root / self.corpus
+        if not folder.is_dir():
+            raise CorpusError(
+                "A corpus of the yardstick is not there.",
+                where=str(folder),
+                remedy=f"Give the folder that holds {', '.join(stream.corpus for stream in STREAMS)}.",
+            )
+        return Source(
+            str(folder.resolve()),
+            every=self.every,
+            score_every=1,
+            score_on=score_on,
+            min_mentions=self.min_mentions,
+            unlabelled=(REST,) if text else (),
+        )
+
+
+SLICES_ONLY: Final = (
+    "finetune, extendner, cfner, lucir+cf, rdp, cpfd, own-other, own-other+cf, experts, joint-own, joint"
+)
+WITH_TEXT: Final = "cfner, rdp, own-other, own-other+cf, experts"
+STREAMS: Final = (
+    Stream("fewnerd8", "few types, much text", 2, 2, every=8, epochs=6),
+    Stream("snips-slots", "many types", 9, 10, every=6, epochs=5, min_mentions=10),
+    Stream("multiconer2en", "types that compete", 9, 8, every=6, epochs=6, min_mentions=10),
+    Stream(
+        "fewnerd66",
+        "long",
+        6,
+        6,
+        every=3,
+        epochs=6,
+        min_mentions=10,
+        methods=("own-other, cfner, finetune, joint-own, joint", "own-other, cfner"),
+    ),
+)
+FIXED: Final[dict[str, Any]] = {"encoder": "minilm", "batch_size": 8, "precision": "fp32"}
+
+
+def yardstick_cells(
+    root: Path,
+    config: TrainingConfig,
+    seeds: Sequence[int],
+    *,
+    score_on: str = "test",
+    streams: Sequence[str] = (),
+    slices_only: str | None = None,
+    with_text: str | None = None,
+) -> list[Cell]:
+    """``streams``: corpora to take (default: all but the long one). ``slices_only`` and ``with_text``: other
+    methods than the usual ones, as tables name them; an empty text is none.
+    """
+    known = {stream.corpus: stream for stream in STREAMS}
+    for name in streams:
+        if name not in known:
+            raise ConfigError(f"The yardstick has no stream '{name}'.", remedy=nearest(name, known))
+    chosen = [known[name] for name in streams] or [s for s in STREAMS if s.methods is None]
+    cells: list[Cell] = []
+    for stream in chosen:
+        usual = stream.methods or (SLICES_ONLY, WITH_TEXT)
+        for text, given, otherwise in ((False, slices_only, usual[0]), (True, with_text, usual[1])):
+            methods = _methods(otherwise if given is None else given)
+            settings = config.model_copy(update={"epochs": stream.epochs, **FIXED})
+            source, division = stream.source(root, score_on, text), Division(stream.first, stream.per_step)
+            cells += cells_of([source], [division], methods, seeds, settings)
+    return cells
+
+
+def _methods(text: str) -> list[MethodChoice]:
+    return parse_methods(text) if text.strip() else []
