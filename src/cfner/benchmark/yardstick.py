@@ -30,6 +30,7 @@ class Stream:
     every: int
     epochs: int
     min_mentions: int = 50
+    score_every: int = 2  # enough mentions to count, and scoring does not take longer than training
     methods: tuple[str, str] | None = None  # other methods than the usual ones: slices only, with text
 
     def source(self, root: Path, score_on: str, text: bool) -> Source:
@@ -43,7 +44,7 @@ class Stream:
         return Source(
             str(folder.resolve()),
             every=self.every,
-            score_every=1,
+            score_every=self.score_every,
             score_on=score_on,
             min_mentions=self.min_mentions,
             unlabelled=(REST,) if text else (),
@@ -56,7 +57,7 @@ SLICES_ONLY: Final = (
 WITH_TEXT: Final = "cfner, rdp, own-other, own-other+cf, experts"
 STREAMS: Final = (
     Stream("fewnerd8", "few types, much text", 2, 2, every=8, epochs=6),
-    Stream("snips-slots", "many types", 9, 10, every=6, epochs=5, min_mentions=10),
+    Stream("snips-slots", "many types", 9, 10, every=6, epochs=5, min_mentions=10, score_every=1),
     Stream("multiconer2en", "types that compete", 9, 8, every=6, epochs=6, min_mentions=10),
     Stream(
         "fewnerd66",

@@ -51,12 +51,20 @@ class _Piece(NamedTuple):
     type: str | None = None
 
 
-def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0) -> Corpus:
+def generate(
+    train: int = 4000,
+    dev: int = 600,
+    test: int = 1200,
+    seed: int = 0,
+    *,
+    known_templates: float = 0.0,
+) -> Corpus:
     """Write a corpus of so many sentences; the same arguments give the same sentences, everywhere.
 
     The splits share no value (names, places, numbers). Test templates are not used elsewhere; half of the
     validation sentences are of training templates, half of templates of their own. The ``source`` of a
-    sentence is ``template:`` and its template ids, joined by ``+``.
+    sentence is ``template:`` and its template ids, joined by ``+``. ``known_templates``: that share of the
+    test sentences is of training templates, with names and numbers that training does not have.
     """
     sizes = dict(zip(SPLITS, (train, dev, test), strict=True))
     for name, count in sizes.items():
@@ -64,7 +72,11 @@ def generate(train: int = 4000, dev: int = 600, test: int = 1200, seed: int = 0)
             raise ConfigError(f"{name}={count} sentences were asked for.", remedy="Ask for none or more.")
     pools = pools_by_split(seed)
     seen: set[tuple[str, ...]] = set()
-    made = {split: tuple(_sentences(split, sizes[split], pools[split], seed, seen)) for split in SPLITS}
+    known = {"train": 1.0, "dev": 0.5, "test": known_templates}
+    made = {
+        split: tuple(_sentences(split, sizes[split], pools[split], seed, seen, known[split]))
+        for split in SPLITS
+    }
     return Corpus("clinical notes (generated)", made["train"], made["dev"], made["test"])
 
 
@@ -80,13 +92,16 @@ def templates() -> tuple[Template, ...]:
 
 
 def _sentences(
-    split: Split, count: int, pools: Pools, seed: int, seen: set[tuple[str, ...]]
+    split: Split, count: int, pools: Pools, seed: int, seen: set[tuple[str, ...]], known: float
 ) -> Iterator[Sentence]:
-    """Write ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap."""
+    """Write ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap.
+
+    ``known``: the share of sentences that are of training templates.
+    """
     rng = random.Random(f"sentences:{split}:{seed}")
     until = len(seen) + count
     while len(seen) < until:
-        home: Split = "train" if split == "dev" and rng.random() < 0.5 else split
+        home: Split = "train" if split != "train" and known and rng.random() < known else split
         sentence = _write(home, pools, rng)
         if sentence.words not in seen:
             seen.add(sentence.words)
