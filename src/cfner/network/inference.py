@@ -54,7 +54,7 @@ class Decoder:
 
     A word gets the label with the largest column, which is O where no label's log-odds are above 0. Its score
     is the probability of the label's type in the label's own group, so that scores stay what they are when
-    types are added.
+    types are added. The types that a merged one was made of may be in several groups: the largest counts.
     """
 
     def __init__(self, labels: LabelSpace) -> None:
@@ -71,18 +71,49 @@ class Decoder:
         self._silenced = (groups[self._silent][:, None] == groups) & (
             torch.arange(len(labels)) != labels.other_id
         )
+        # merged types that are decided in several groups: their labels, and one label of each group
+        self._merged = []
+        for ids in (labels.ids_of([type_]) for type_ in labels.merged):
+            one_of_group = {labels.group_of[label]: label for label in ids}
+            if len(one_of_group) > 1:
+                self._merged.append((torch.tensor(ids), list(one_of_group.values())))
 
     def best(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """(best label [W], probability of its type [W]) from columns [W, C]."""
-        columns = self._heard(logits.float())
+        logits = logits.float()
+        columns = self._heard(logits)
         best = columns.argmax(1)
         in_group = best
         if self.labels.has_own_others:  # how sure O is depends on who comes closest to claiming the word
             other = self.labels.other_id
             runner_up = columns.index_fill(1, torch.tensor([other]), float("-inf")).argmax(1)
             in_group = torch.where(best == other, runner_up, best)
-        probabilities = (columns + self._rivals[in_group]).softmax(1)
-        return best, (probabilities * self._mates[best]).sum(1).clamp(max=1.0)
+        probabilities = (logits + self._rivals[in_group]).softmax(1)
+        scores = (probabilities * self._mates[best]).sum(1)
+        for ids, one_of_group in self._merged:
+            words = torch.isin(best, ids).nonzero()[:, 0]
+            for label in one_of_group:
+                in_group = (columns[words] + self._rivals[label]).softmax(1)
+                scores[words] = torch.maximum(scores[words], (in_group * self._mates[label]).sum(1))
+        return best, scores.clamp(max=1.0)
+
+    def margin(self, logits: Tensor) -> Tensor:
+        """[W] by how much probabilities must change for a word to get another label, from columns [W, C]."""
+        if logits.shape[1] < 2:
+            return logits.new_ones(len(logits))
+        logits = logits.float()
+        probabilities, columns = logits.softmax(1), self._heard(logits)
+        first, second = probabilities.gather(1, columns.topk(2, dim=1).indices).T
+        # where no second label is heard, it is O or nothing
+        margin = torch.where(columns.isfinite().sum(1) > 1, first - second, 1.0)
+        for label, group in zip(self._silent.tolist(), self._silenced, strict=True):
+            mates = group.clone()
+            mates[self._silent] = False
+            if bool(mates.any()):  # it falls silent, or is heard again, and then it must also be the largest
+                loudest = probabilities[:, mates].amax(1)
+                change = (probabilities[:, label] - loudest).abs()
+                margin = torch.minimum(margin, torch.maximum(change, first - loudest))
+        return margin
 
     def _heard(self, columns: Tensor) -> Tensor:
         """Where a label that means nothing is the largest of its group, the group claims nothing."""

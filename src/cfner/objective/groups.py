@@ -89,16 +89,18 @@ def group_targets(data: StepData, groups: LabelGroups, types_of: Mapping[int, fr
     """[N, G] what each word teaches each group: a member, REST, KEEP, or IGNORE (nothing).
 
     ``types_of``: the types of each group, by its number. A group without one (its types were taken away, or
-    merged into a type of another group) is only kept.
+    merged into a type of another group) is only kept. Labels of such types in a group with others are never
+    annotated there: they are of the rest.
     """
     gold, slice_of = data.gold.cpu(), data.slice_of.cpu()
     targets = torch.full((len(gold), len(groups.numbers)), IGNORE, dtype=torch.long)
     is_new, row_of = groups.is_new.tolist(), groups.row_of[gold]
+    all_trained = (~groups.rest[:, 1:]).all(1).tolist()
     for column, number in enumerate(groups.numbers):
         types = types_of.get(number, frozenset())
         for row, part in enumerate(data.slices):
             here = slice_of == row
-            if types and types <= part.annotated:
+            if types and types <= part.annotated and all_trained[column]:
                 targets[here, column] = 0
             elif types & part.annotated:
                 targets[here, column] = REST

@@ -23,7 +23,7 @@ class WordScores:
 
     logits: Tensor  # [N, C_kept] over roles.kept
     defined_other: Tensor  # [N] bool: labelled O here, an old type to this network
-    confidence: Tensor  # [N] probability of the label that it predicts
+    confidence: Tensor  # [N] probability of the label that it predicts, in the label's own group
     pool: Tensor  # [P] TokenRefs of E tokens and defined-other tokens, ascending
     pool_features: Tensor  # [P, H]
     readings: Mapping[str, Reading] = field(default_factory=dict)  # of cached probes: by word or by window
@@ -48,9 +48,18 @@ class WordScores:
 
 
 def score_words(
-    network: Network, data: StepData, roles: LabelRoles, probes: Sequence[Probe] = (), *, batch_size: int = 64
+    network: Network,
+    data: StepData,
+    roles: LabelRoles,
+    probes: Sequence[Probe] = (),
+    *,
+    batch_size: int = 64,
+    group_of: Sequence[int] | None = None,
 ) -> WordScores:
-    """One pass of the network over the step's words, with whatever the probes read that can be cached."""
+    """One pass of the network over the step's words, with whatever the probes read that can be cached.
+
+    ``group_of``: the group of each label, where groups have Others of their own.
+    """
     probes = [probe for probe in probes if probe.cached]
     device, words = network.device, data.text.words
     kept, gold = roles.kept.to(device), data.gold.to(device)
@@ -76,7 +85,7 @@ def score_words(
     return WordScores(
         logits=logits,
         defined_other=is_other & (logits.argmax(1) != 0),
-        confidence=logits.softmax(1).max(1).values,
+        confidence=confidence(logits, None if group_of is None else torch.tensor(group_of).to(device)[kept]),
         pool=refs[order],
         pool_features=torch.cat([*features, logits.new_empty(0, network.head.hidden)])[order],
         unit_sum=unit_sum,
@@ -84,6 +93,22 @@ def score_words(
         readings=readings,
         axes={probe.name: probe.axes for probe in probes},
     )
+
+
+def confidence(logits: Tensor, group_of: Tensor | None) -> Tensor:
+    """[N] probability of the label with the largest of ``logits [N, K]``, of which the first is O's.
+
+    ``group_of [K]``: only labels of the same group, and O, compete. That of O is then its probability where a
+    group comes closest to claiming the word.
+    """
+    if group_of is None or logits.shape[1] < 2:
+        return logits.softmax(1).max(1).values
+    best = logits.argmax(1)
+    claimed = torch.where(best == 0, 1 + logits[:, 1:].argmax(1), best)
+    rivals = group_of[claimed][:, None] == group_of  # [N, K]
+    rivals[:, 0] = True
+    own = logits.masked_fill(~rivals, float("-inf")).softmax(1)
+    return own.gather(1, best[:, None])[:, 0]
 
 
 def _store(

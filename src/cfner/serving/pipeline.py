@@ -70,7 +70,7 @@ class _Words:
         self.text = text
         self.ids = torch.zeros(text.words, dtype=torch.long)
         self.scores: Floats = np.zeros(text.words)
-        self.margins: Floats = np.zeros(text.words)  # best probability minus second best
+        self.margins: Floats = np.zeros(text.words)  # how far from another label, as probability
         self.window_of = text.window_of_refs()
         self.alone = np.zeros(text.windows, dtype=bool)
 
@@ -84,8 +84,7 @@ class _Words:
         ids, scores = decoder.best(logits)
         self.ids[refs] = ids
         self.scores[refs] = scores.double().numpy()
-        top = logits.float().softmax(1).topk(min(2, logits.shape[1]), dim=1).values  # [W, 1 or 2]
-        self.margins[refs] = (top[:, 0] - top[:, 1]).numpy() if top.shape[1] > 1 else 1.0
+        self.margins[refs] = decoder.margin(logits).numpy()
         if len(windows) == 1:
             self.alone[windows] = True
 

@@ -42,7 +42,7 @@ class TrainingContext:
         own_others: bool = False,  # whether the method gives types Others of their own
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
-        self.config, self.known = config, known
+        self.config, self.known, self.own_others = config, known, own_others
         self.epochs, self.freeze_other = config.epochs, config.freeze_other
         self.old_types, self.new_types = len(labels.types) - len(current), len(current)
         self.roles = roles_of(labels, current, None if known is None else known.head.labels, own_others)
@@ -58,7 +58,14 @@ class TrainingContext:
         return self.known
 
     def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
-        return score_words(network, self.data, self.roles, probes, batch_size=self.config.eval_batch_size)
+        return score_words(
+            network,
+            self.data,
+            self.roles,
+            probes,
+            batch_size=self.config.eval_batch_size,
+            group_of=self.labels.group_of if self.own_others else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -170,11 +177,13 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
     if replayed and not own_others and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
     if first:
-        if own_others:
+        if own_others and not ctx.labels.other_id:
             network.head = empty_head(config.head, network.head.hidden, config.sigma).to(network.device)
             grow(network, ctx.ask(network), ctx.data.gold, ctx.labels)
-        else:
-            head = make_head(config.head, network.head.hidden, len(ctx.labels), config.sigma)
+        else:  # at random; also where a bound starts from scratch with the labels of a checkpoint
+            groups, other = ctx.labels.group_of, ctx.labels.other_id
+            hidden, count = network.head.hidden, len(ctx.labels)
+            head = make_head(config.head, hidden, count, config.sigma, groups=groups, other=other)
             network.head = head.to(network.device)
         targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, {})
         if not plain:
@@ -225,7 +234,8 @@ def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace
 
     rows = []
     for label in range(known, len(labels)):
-        of_type = labels.ids_of([labels.type_of(label) or ""])
+        type_ = labels.type_of(label)  # None for a label of a type that was taken away
+        of_type = labels.ids_of([] if type_ is None else [type_])
         tokens = tokens_of([label])
         if not len(tokens):
             tokens = tokens_of(of_type)
