@@ -28,7 +28,7 @@ def plain(labels: LabelSpace) -> slow.Space:
 
 
 def random_space(draw: np.random.Generator, steps: int) -> tuple[LabelSpace, LabelSpace, list[str]]:
-    """(the old model's labels, those of the step, the step's types). Types were renamed, merged, taken away."""
+    """(the old model's labels, those of the step, its types). Some types were merged or taken away."""
     labels = LabelSpace.start() if draw.random() < 0.5 else LabelSpace.of(CHECKPOINT)
     made = iter("ABCDEFGHIJKLMNOP")
     for _ in range(steps):

@@ -13,7 +13,8 @@ from cfner.objective.teacher import WordScores
 
 class OldMentions:
     """Old types T by words N and groups G. An old type that claims at least the share ``refines`` of a
-    group's own words is refined by it (CITY inside LOCATION): neither is a negative of the other.
+    group's own words is refined by it (CITY inside LOCATION): neither is a negative of the other. A type
+    claims a word if it is likelier than its own Other, whether or not another type claims the word more.
     """
 
     def __init__(self, ctx: StepContext, old: WordScores, refines: float) -> None:
@@ -26,7 +27,7 @@ class OldMentions:
         )[:, None]
         probabilities = groups.old_log_probs(old.logits.cpu()).exp()  # [N, G, M]
         kept = ctx.roles.kept.cpu()
-        predicted = kept[old.logits.argmax(1).cpu()]  # [N] labels
+        claim = probabilities.argmax(2)  # [N, G] members
         types = [type_ for type_ in labels.types if type_ not in ctx.current]
         self.sureness = torch.zeros(len(gold), len(types))  # [N, T]
         self.refined = torch.zeros(len(types), len(groups.numbers), dtype=torch.bool)  # [T, G]
@@ -35,13 +36,15 @@ class OldMentions:
         for row, type_ in enumerate(types):
             ids = torch.tensor(labels.ids_of([type_]))
             ids = ids[torch.isin(ids, kept)]
+            claims = torch.zeros(len(gold), dtype=torch.bool)
             # the types that a merged one was made of are asked each in its own group
             for group in sorted(set(groups.row_of[ids].tolist())):
                 places = groups.place[ids[groups.row_of[ids] == group]]
                 in_group = probabilities[:, group, places].sum(1)
                 self.sureness[:, row] = torch.maximum(self.sureness[:, row], in_group)
                 self.groups_of[row, group] = True
-            claimed = torch.isin(predicted, ids)[:, None] & self.labelled
+                claims |= torch.isin(claim[:, group], places)
+            claimed = claims[:, None] & self.labelled
             self.refined[row] = (claimed.sum(0) > 0) & (claimed.sum(0) >= refines * own_words)
 
     def as_negatives(self, taught: Tensor, sure: float) -> Tensor:

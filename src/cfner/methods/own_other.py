@@ -63,9 +63,9 @@ class OwnOther(Method):
         return grouping
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """Only rows of types in the new data move; O's row only if all types that share it are among them."""
-        shared = [type_ for type_ in ctx.labels.types if ctx.labels.group_of_type(type_) == 0]
-        complete = shared and all(type_ in ctx.current for type_ in shared)
+        """Only rows of types in the new data move; an Other, O too, only if all rows of its group do."""
+        shared = {label for label, group in enumerate(ctx.labels.group_of) if not group} - {ctx.roles.other}
+        complete = shared and shared.issubset(ctx.roles.new)
         trained = {*ctx.roles.new, *([ctx.roles.other] if complete else [])}
         network.head.freeze([row for row in range(len(ctx.labels)) if row not in trained])
 
@@ -75,6 +75,9 @@ class OwnOther(Method):
         return Objective((ClassifyGroups(), KeepGroups(weight=self.parameters.lambda_keep)))
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """A word teaches each group on its own: its label or the group's Other where the data is annotated
+        for the group's types, to stay as it was where it is not.
+        """
         taught = group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups)
         if "old" in teachers:
             found = OldMentions(ctx, teachers["old"], self.parameters.refines)

@@ -150,8 +150,20 @@ class CosineHead(Head):
         return torch.cat([self.sigma[None], self.sigmas])[self.group_of] * self.cosines(features)
 
     def other_scores(self, features: Tensor) -> Tensor:
-        own = self.sigmas * (F.normalize(features, dim=-1) @ F.normalize(self.others, dim=1).T)
-        return F.pad(own, (1, 0))
+        unit, rows = F.normalize(features, dim=-1), F.normalize(self.others, dim=1)
+        # in blocks, as the labels' rows: what is said of older groups must not depend on later ones
+        cosines = torch.cat([unit @ block.T for block in torch.split(rows, self._other_blocks())], dim=-1)
+        return F.pad(self.sigmas * cosines, (1, 0))
+
+    def _other_blocks(self) -> list[int]:
+        """How many groups began in each block of rows, where any did."""
+        known, sizes, end = 0, [], 0
+        for size in self.blocks:
+            end += size
+            last = max(self.groups[:end])
+            sizes.append(last - known)
+            known = last
+        return [size for size in sizes if size]
 
     def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> CosineHead:
         blocks, all_groups = self._more(rows, groups)
