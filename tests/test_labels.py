@@ -179,3 +179,76 @@ def test_unknown_types_and_numbers_are_refused():
     with pytest.raises(StreamError, match=r"no label 'B-PER'.*grown"):
         touching = Sentence(("a", "b"), (Span(0, 1, "PER"), Span(1, 2, "PER")))
         LabelSpace.of(CHECKPOINTS["O last, one B missing"]).encode(touching)
+
+
+def test_new_types_get_groups_of_their_own():
+    space = LabelSpace.of(("B-PER", "O"))
+    grown = space.grown(["A", "B"], "type").grown(["C", "D"], "step")
+    assert grown.group_of == (0, 0, 1, 1, 2, 2, 3, 3, 3, 3)
+    assert grown.types_of_groups == {
+        0: frozenset({"PER"}),
+        1: frozenset({"A"}),
+        2: frozenset({"B"}),
+        3: frozenset({"C", "D"}),
+    }
+    assert space.grown(["A"]).groups == () and not space.grown(["A"]).has_own_others
+    more = grown.grown(["PER", "D", "E"], "type")  # I-PER was missing: it joins its type's group
+    assert more.labels[len(grown) :] == ("I-PER", "B-E", "I-E")
+    assert more.group_of[len(grown) :] == (0, 4, 4)
+    assert more.group_of[: len(grown)] == grown.group_of
+    assert LabelSpace.from_json(json.loads(json.dumps(more.to_json()))) == more
+
+
+def test_names_change_and_groups_stay():
+    space = LabelSpace.start().grown(["A", "B", "C"], "type")
+    assert space.renamed(["B"], "Z").groups == space.groups
+    merged = space.renamed(["C", "A"], "AC")
+    assert merged.groups == space.groups and merged.types == ("AC", "B")
+    assert merged.group_of_type("AC") == 1  # it is learned in the first of its groups
+    assert merged.types_of_groups == {1: frozenset({"AC"}), 2: frozenset({"B"})}
+    assert merged.encode(Sentence(("a",), (Span(0, 1, "AC"),))) == [1]
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        LabelSpace.start().grown(["A", "B", "C"], "type"),
+        LabelSpace.of(("B-A", "O", "B-B", "I-A", "B-C")),
+        LabelSpace(("O", "A", "B", "C"), "IO", bare=True),
+        LabelSpace.start().grown(["A", "D", "B", "C"], "step").renamed(["A", "D"], "A"),
+    ],
+)
+def test_a_type_is_taken_away(space):
+    gone = space.without(["A"])
+    assert gone.types == ("B", "C") and len(gone) == len(space) and gone.groups == space.groups
+    assert gone.silent == space.ids_of(["A"]) and gone.other_id == space.other_id
+    assert [gone.type_of(i) for i in gone.silent] == [None] * len(gone.silent)
+    assert gone.decode(list(gone.silent)) == ()
+    assert gone.ids_of(["B"]) == space.ids_of(["B"])
+    assert LabelSpace.from_json(json.loads(json.dumps(gone.to_json()))) == gone
+    again = gone.grown(["A"], "type")  # it can be learned again, with other numbers
+    assert again.types == ("B", "C", "A") and set(again.ids_of(["A"])).isdisjoint(gone.silent)
+    with pytest.raises(StreamError, match="no type 'Q'"):
+        space.without(["Q"])
+
+
+@pytest.mark.parametrize(
+    ("groups", "error"),
+    [
+        ([0, 1], StreamError),  # too few
+        ([0, 1, 1, 1], StreamError),
+        ([0, 2, 2], StreamError),  # no group 1
+        ([0, -1, -1], StreamError),
+        ([1, 0, 0], StreamError),  # O has an Other of its own
+        ([0, 1.0, 1], TypeError),
+        ([0, True, 1], TypeError),
+        ([0, "1", "1"], TypeError),
+        ({"0": 1}, TypeError),
+        ("011", TypeError),
+        (None, TypeError),
+    ],
+)
+def test_malformed_groups_are_refused(groups, error):
+    data = {"labels": ["O", "B-A", "I-A"], "scheme": "BIO", "bare": False, "groups": groups}
+    with pytest.raises(error):
+        LabelSpace.from_json(data)
