@@ -214,3 +214,38 @@ def keep(
             )
         total += mean(losses)
     return total
+
+
+# -- what the old model knows ----------------------------------------------------------------------------
+
+
+def claims(word: Word, type_: str, space: Space) -> bool:
+    """Whether the old model, asked about the type alone, would say yes: its label beats its own Other."""
+    for group, z, labels in _old_groups(word, space):
+        winner = max(labels, key=lambda c: z[c])
+        if space.type_of[winner] == type_ and z[winner] > word.old_others[group]:
+            return True
+    return False
+
+
+def sureness(word: Word, type_: str, space: Space) -> float:
+    """The old model's probability of the type, the largest of those of its groups."""
+    found = [0.0]
+    for group, z, labels in _old_groups(word, space):
+        p = softmax([word.old_others[group], *(z[c] for c in labels)])
+        mine = [share for share, c in zip(p[1:], labels, strict=True) if space.type_of[c] == type_]
+        found.append(math.fsum(mine))
+    return max(found)
+
+
+def _old_groups(word: Word, space: Space) -> list[tuple[int, Vector, list[int]]]:
+    """(group, scores, labels) of the groups that the old model has."""
+    known = {g: [c for c in space.labels(g) if c < len(word.old_z)] for g in space.groups}
+    return [(group, word.old_z, labels) for group, labels in known.items() if labels]
+
+
+def refined(words: list[Word], type_: str, group: int, space: Space, share: float) -> bool:
+    """Whether an old type claims so large a share of the words that are labelled with the group's labels."""
+    own = [word for word in words if word.gold != space.other and space.group_of[word.gold] == group]
+    claimed = sum(claims(word, type_, space) for word in own)
+    return claimed > 0 and claimed >= share * len(own)
