@@ -162,6 +162,50 @@ def two_steps(
 
 
 @pytest.fixture(scope="session")
+def own_others(
+    tiny_settings: dict[str, Any], tiny_stream: TaskStream, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same two steps, every type with an Other of its own (a cosine head). Copy it before a change."""
+    from cfner.tagger import ContinualTagger
+
+    folder = tmp_path_factory.mktemp("own-others") / "model"
+    tagger = ContinualTagger.from_pretrained(**{**tiny_settings, "method": "own-other"})
+    for step in tiny_stream:
+        tagger.learn(step)
+        tagger.save(folder, tagger.evaluate(tiny_stream.test_up_to(step)))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def checkpoint(two_steps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stock Hugging Face token classifier that knows animal and city, with a linear head."""
+    from cfner.interop.export import export_model
+
+    folder = tmp_path_factory.mktemp("checkpoint") / "stock"
+    export_model(two_steps, folder, "hf", step=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def checkpoint_and_own(
+    checkpoint: Path,
+    tiny_settings: dict[str, Any],
+    tiny_stream: TaskStream,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """That classifier as step 1, and dish and person, with Others of their own, learned in step 2."""
+    from cfner.tagger import ContinualTagger
+
+    folder = tmp_path_factory.mktemp("checkpoint-and-own") / "model"
+    settings = {key: value for key, value in tiny_settings.items() if key != "encoder"}
+    tagger = ContinualTagger.open(checkpoint, **{**settings, "method": "own-other"})
+    tagger.save(folder)
+    tagger.learn(tiny_stream[1])
+    tagger.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def tiny_data(tiny_corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tiny corpus as a folder of files."""
     from cfner.corpus.writers import write_sentences

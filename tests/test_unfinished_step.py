@@ -38,7 +38,7 @@ def _first_step_learned(encoder: Path, stream: TaskStream, folder: Path, method:
     return folder
 
 
-@pytest.mark.parametrize("method", ["cfner", "podnet"])
+@pytest.mark.parametrize("method", ["cfner", "podnet", "own-other", "own-other+cf"])
 @pytest.mark.parametrize("epoch", [2, 4])
 def test_an_interrupted_step_ends_as_if_it_had_not_been(
     tiny_encoder: Path, tiny_corpus, tmp_path: Path, method: str, epoch: int
