@@ -28,6 +28,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cfner.methods import (
+    DISTILS,
     ClassifyEntities,
     Curriculum,
     Distil,
@@ -55,6 +56,7 @@ class $stem(Method):
     title: ClassVar[str] = "$title"
     paper: ClassVar[str] = "yours"
     good_for: ClassVar[str] = "A start."
+    promise: ClassVar[str] = DISTILS  # what users are told about their old types, in your own words
     Parameters = ${stem}Parameters
 
     def objective(self, ctx: StepContext) -> Objective:

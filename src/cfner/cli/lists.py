@@ -35,7 +35,7 @@ def methods(
         return
     method = chosen[0]
     screen.print(f"[bold]{method.title}[/bold]  ({method.name})\n{summary(method)}\nPaper: {method.paper}")
-    screen.print(f"Good for: {method.good_for}")
+    screen.print(f"Good for: {method.good_for}\nOld types: {method.promise}")
     fields = method.Parameters.model_fields.items()
     rows = ([key, str(field.default), field.description or ""] for key, field in fields)
     screen.print(table_of(("parameter", "default", "meaning"), rows, left=3))
@@ -52,6 +52,7 @@ def _facts(method: Any) -> dict[str, Any]:
         "summary": summary(method),
         "paper": method.paper,
         "good_for": method.good_for,
+        "promise": method.promise,
         "without": list(method.parts),
         "parameters": {
             key: {"default": field.default, "meaning": field.description}

@@ -11,6 +11,7 @@ from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
 from cfner.methods.old_mentions import OldMentions
 from cfner.methods.registry import (
+    DISTILS,
     Method,
     MethodParameters,
     Wrapper,
@@ -46,6 +47,7 @@ from cfner.stream.labels import Grouping
 from cfner.stream.stream import Slice, Step
 
 __all__ = [
+    "DISTILS",
     "IGNORE",
     "KEEP",
     "REST",

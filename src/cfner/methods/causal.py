@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from cfner.methods.context import StepContext
-from cfner.methods.registry import Method, MethodParameters
+from cfner.methods.registry import DISTILS, Method, MethodParameters
 from cfner.objective.effects import with_causal_effect
 from cfner.objective.library import Distil
 from cfner.objective.schedules import Curriculum, adaptive_weight
@@ -33,6 +33,7 @@ class CausalParameters(MethodParameters):
 class CausalMethod(Method):
     """A method into whose terms CF is plugged; ``--without`` leaves out one of its four parts."""
 
+    promise: ClassVar[str] = DISTILS
     parts: ClassVar[Mapping[str, str]] = {
         "effect_e": "Effect_E; new entities then get plain cross-entropy",
         "effect_o": "Effect_O; all tokens labelled O then get plain distillation",

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cfner.methods import (
+    DISTILS,
     IGNORE,
     AttentionMaps,
     ClassifyAll,
@@ -80,6 +81,7 @@ class CPFD(Method):
         "Zhang et al. 2023, Continual Named Entity Recognition without Catastrophic Forgetting (EMNLP)"
     )
     good_for: ClassVar[str] = "Seeing what attention maps and filtered pseudo-labels are worth."
+    promise: ClassVar[str] = DISTILS
     Parameters = CPFDParameters
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:

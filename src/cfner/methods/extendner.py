@@ -5,6 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cfner.methods import (
+    DISTILS,
     ClassifyEntities,
     Distil,
     Method,
@@ -31,6 +32,7 @@ class ExtendNER(Method):
     title: ClassVar[str] = "ExtendNER"
     paper: ClassVar[str] = "Monaikul et al. 2021, Continual Learning for Named Entity Recognition (AAAI)"
     good_for: ClassVar[str] = "Plain distillation: what CFNER is without its effects."
+    promise: ClassVar[str] = DISTILS
     Parameters = ExtendNERParameters
 
     def objective(self, ctx: StepContext) -> Objective:

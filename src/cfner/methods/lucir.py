@@ -5,6 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cfner.methods import (
+    DISTILS,
     CausalMethod,
     CausalParameters,
     ClassifyEntities,
@@ -34,6 +35,7 @@ class LUCIR(Method):
         "Hou et al. 2019, Learning a Unified Classifier Incrementally via Rebalancing (CVPR)"
     )
     good_for: ClassVar[str] = "A feature-level baseline from image classification."
+    promise: ClassVar[str] = DISTILS
     Parameters = LUCIRParameters
 
     def objective(self, ctx: StepContext) -> Objective:

@@ -50,6 +50,10 @@ class OwnOther(Method):
     title: ClassVar[str] = "Own Others"
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Learning new types and keeping the old ones, best with some unlabelled text."
+    promise: ClassVar[str] = (
+        "Old types are kept by distillation on the text that they are mentioned in, and no label of a new "
+        "type argues against them. How well that works is measured, not guaranteed."
+    )
     parts: ClassVar[Mapping[str, str]] = {
         "negatives": "sure negatives from text that is not annotated for the new types",
         "keep": "the term that keeps old types",

@@ -6,6 +6,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from cfner.methods import (
+    DISTILS,
     ClassifyWithMargin,
     KeepFeatures,
     KeepLayers,
@@ -31,6 +32,7 @@ class PODNet(Method):
     title: ClassVar[str] = "PODNet"
     paper: ClassVar[str] = "Douillard et al. 2020, PODNet: Pooled Outputs Distillation (ECCV)"
     good_for: ClassVar[str] = "A layer-level baseline from image classification."
+    promise: ClassVar[str] = DISTILS
     Parameters = PODNetParameters
 
     def objective(self, ctx: StepContext) -> Objective:

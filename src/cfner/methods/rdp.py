@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from cfner.methods import (
+    DISTILS,
     ClassifyAll,
     Distil,
     Features,
@@ -77,6 +78,7 @@ class RDP(Method):
         "Entity Recognition (CIKM)"
     )
     good_for: ClassVar[str] = "A strong later method that needs nothing but the teacher."
+    promise: ClassVar[str] = DISTILS
     Parameters = RDPParameters
 
     def teachers(self, ctx: StepContext) -> dict[str, WordScores]:

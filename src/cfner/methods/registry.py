@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -32,6 +32,12 @@ class MethodParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+DISTILS: Final = (
+    "Old types are kept by distillation: the new model is trained to answer as the old one did. How well "
+    "that works is measured, not guaranteed."
+)
+
+
 class Method:
     """Base of all methods. One instance serves a whole stream."""
 
@@ -39,6 +45,8 @@ class Method:
     title: ClassVar[str]
     paper: ClassVar[str]
     good_for: ClassVar[str]
+    # what users are told about their old types beside the guard's figures, in a sentence or two
+    promise: ClassVar[str] = "The method promises nothing about old types: only the guard's figures count."
     parts: ClassVar[Mapping[str, str]] = {}  # what `--without` can take away, and what then happens
     freezes_old_rows: ClassVar[bool] = True
     from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (bounds only)

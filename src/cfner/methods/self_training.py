@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 
 from cfner.methods import (
+    DISTILS,
     CausalMethod,
     ClassifyAll,
     ClassifyEntities,
@@ -26,6 +27,7 @@ class SelfTraining(Method):
     title: ClassVar[str] = "Self-training"
     paper: ClassVar[str] = "Rosenberg et al. 2005; De Lange et al. 2019"
     good_for: ClassVar[str] = "A simple, strong baseline. The teacher's mistakes become labels."
+    promise: ClassVar[str] = DISTILS
 
     def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))
