@@ -12,7 +12,7 @@ from cfner.benchmark.accumulated_stream import AccumulatedStream
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, nearest
-from cfner.interop.text_stream import read_texts
+from cfner.interop.text_stream import unlabelled_text
 from cfner.stream.stream import TaskStream
 
 SCORED_ON: Final = ("test", "dev")
@@ -62,20 +62,17 @@ class Source:
 
     def text(self) -> tuple[Sentence, ...]:
         """The unlabelled text that later steps are reminded by; labels that it has are dropped."""
-        return tuple(
-            sentence for name in self.unlabelled for sentence in self._text_of(name) if len(sentence)
-        )
+        parts = (self._rest() if name == REST else unlabelled_text(name) for name in self.unlabelled)
+        return tuple(sentence for part in parts for sentence in part)
 
-    def _text_of(self, name: str) -> Iterable[Sentence]:
-        if name == REST:
-            whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
-            if self.every == 1:
-                raise ConfigError(
-                    "There is no rest of the training sentences: all of them are taken.",
-                    remedy="Take each n-th with every=n, or name files of unlabelled text.",
-                )
-            return (sentence for number, sentence in enumerate(whole.train) if number % self.every)
-        return Corpus.read(name).train if Path(name).is_dir() else read_texts(Path(name))
+    def _rest(self) -> Iterable[Sentence]:
+        if self.every == 1:
+            raise ConfigError(
+                "There is no rest of the training sentences: all of them are taken.",
+                remedy="Take each n-th with every=n, or name files of unlabelled text.",
+            )
+        whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
+        return (s for number, s in enumerate(whole.train) if number % self.every and len(s))
 
 
 @cache

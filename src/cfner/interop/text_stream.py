@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cfner.corpus.conll_layout import Layout, Line, find_layout, is_document_marker, is_word, rows_of
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
 from cfner.corpus.report import ReadReport
@@ -45,6 +46,28 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
             return _conll(lines, name)
         case other:
             raise ConfigError(f"There is no input format '{other}'.", remedy=nearest(str(other), _SUFFIXES))
+
+
+def unlabelled_text(source: str | Path) -> tuple[Sentence, ...]:
+    """The sentences of a file in the formats of ``read_texts``, or the training sentences of a corpus folder.
+
+    Labels are dropped, and so are sentences without words. Used wherever a model is reminded of old types.
+    """
+    path = Path(source)
+    found = Corpus.read(path).train if path.is_dir() else read_texts(path)
+    sentences = tuple(sentence.only(()) for sentence in found if len(sentence))
+    if not sentences:
+        raise CorpusError(
+            "There is no training sentence in this folder." if path.is_dir() else "There is no text in it.",
+            where=str(source),
+            remedy="Name a file with one text per line, JSON lines or CoNLL columns, or a corpus folder.",
+        )
+    return sentences
+
+
+def is_text_file(name: str) -> bool:
+    """Whether the name ends as one of a file of text does."""
+    return Path(name).suffix.lower() in itertools.chain.from_iterable(_SUFFIXES.values())
 
 
 def sentence_of_text(text: str, place: str) -> Sentence:
