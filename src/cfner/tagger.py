@@ -129,7 +129,7 @@ class ContinualTagger:
         refuse_one_other(self.method, self.model.labels)
         labels = self.model.labels.grown((*step.types, *replayed), self.method.grouping)
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
-        self.model, state = train_step(
+        trained = train_step(
             self.model,
             step,
             labels,
@@ -139,8 +139,10 @@ class ContinualTagger:
             progress or Silent(),
             kept,
         )
-        self._half_learned = False
-        self.record = StepRecord.of_learning(step, labels, state, self.config, self.method.variant)
+        self.model, self._half_learned = trained.model, False
+        self.record = StepRecord.of_learning(
+            step, labels, trained.state, self.config, self.method.variant, trained.reminders
+        )
         self._parent, self._saved = parent, None
         return self.record
 

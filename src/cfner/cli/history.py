@@ -38,7 +38,7 @@ def history(
             step.name if step.kind in {"rename", "merge"} else step.kind,
             ", ".join(step.types),
             step.method or "·",
-            str(step.sentences or "·"),
+            _sentences(step),
             "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
             step.saved.replace("+00:00", "").replace("T", " "),
         ]
@@ -49,6 +49,12 @@ def history(
     screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
+
+
+def _sentences(step: PastStep) -> str:
+    """Labelled ones, and how many unlabelled ones the model was reminded by."""
+    unlabelled = ((step.data or {}).get("reminders") or {}).get("sentences")
+    return str(step.sentences or "·") + (f" + {unlabelled} unlabelled" if unlabelled else "")
 
 
 def rollback(

@@ -14,6 +14,7 @@ from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Step
 from cfner.training.config import RUNTIME_ONLY, TrainingConfig
 from cfner.training.environment import precision_used, versions
+from cfner.training.reminders import Reminders
 from cfner.training.state import TrainingState
 
 
@@ -37,14 +38,21 @@ class StepRecord:
 
     @classmethod
     def of_learning(
-        cls, step: Step, labels: LabelSpace, state: TrainingState, config: TrainingConfig, method: str
+        cls,
+        step: Step,
+        labels: LabelSpace,
+        state: TrainingState,
+        config: TrainingConfig,
+        method: str,
+        reminders: Reminders,
     ) -> StepRecord:
+        reminded = {"reminders": reminders.facts()} if step.unlabelled else {}
         facts = {
             "kind": "learn",
             "name": step.name,
             "index": step.index,
             "method": method,
-            "data": step.data,
+            "data": {**step.data, **reminded},
             "config": config.what_matters(),
             "method_named": config.method_named,
             "precision": precision_used(config),

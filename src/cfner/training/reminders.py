@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
 from cfner.corpus.sentence import Sentence
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
+from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
 
@@ -17,22 +20,51 @@ ENOUGH: Final = 30  # mentions of an old type that a step is reminded of, where 
 _CANDIDATES: Final = 3  # sentences that the old model reads for each one that is taken
 
 
-def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> tuple[Sentence, ...]:
+@dataclass(frozen=True)
+class Reminders:
+    """The sentences that were chosen, and how often the old model finds each of its types in them."""
+
+    sentences: tuple[Sentence, ...] = ()
+    mentions: Mapping[str, int] = field(default_factory=dict)  # of each old type, 0 included
+
+    def facts(self) -> dict[str, Any]:
+        """What is recorded: like that of other data, but the mentions are predictions, not labels."""
+        return {
+            "sentences": len(self.sentences),
+            "hash": sentences_hash(self.sentences),
+            "mentions": dict(self.mentions),
+        }
+
+    def in_words(self) -> str:
+        found = [f"{type_} {count:,}" for type_, count in self.mentions.items() if count]
+        absent = [type_ for type_, count in self.mentions.items() if not count]
+        said = (
+            f"{len(self.sentences):,} unlabelled sentences remind the model of old types. It finds in them: "
+        )
+        said += f"{', '.join(found) or 'nothing'}."
+        return f"{said} Not mentioned: {', '.join(absent)}." if absent else said
+
+
+def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> Reminders:
     """The old model reads some of the unlabelled text and chooses: first sentences with the types that it
     finds least often, until each is mentioned enough, then any. The same seed chooses the same sentences.
     """
     text = tuple(sentence for sentence in step.unlabelled if len(sentence))
-    wanted = round(config.unlabelled_ratio * len(step.train))
-    if not wanted or len(text) <= wanted:
-        return text[:wanted]
-    random = np.random.default_rng((config.seed, step.index))
-    order = random.permutation(len(text))[: _CANDIDATES * wanted]
-    candidates = [text[i] for i in order]
+    wanted = min(round(config.unlabelled_ratio * len(step.train)), len(text))
+    if not wanted or not model.labels.types:  # a first step has nothing to be reminded of
+        return Reminders()
+    candidates = text
+    if len(text) > wanted:
+        random = np.random.default_rng((config.seed, step.index))
+        candidates = tuple(text[i] for i in random.permutation(len(text))[: _CANDIDATES * wanted])
     found = predict_spans(
         model.network, model.encode(candidates), model.labels, batch_size=config.eval_batch_size
     )
     mentions = [Counter(span.type for span in spans) for spans in found]
-    return tuple(candidates[i] for i in chosen(mentions, wanted))
+    numbers = chosen(mentions, wanted)
+    total = sum((mentions[i] for i in numbers), Counter[str]())
+    old = [type_ for type_ in model.labels.types if type_ not in step.types]
+    return Reminders(tuple(candidates[i] for i in numbers), {type_: total[type_] for type_ in old})
 
 
 def chosen(mentions: list[Counter[str]], wanted: int, enough: int = ENOUGH) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import NamedTuple
 
 from accelerate import Accelerator
 from accelerate.utils import set_seed
@@ -21,10 +22,16 @@ from cfner.training.loop import derived_seed, freeze_layers, train
 from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, TrainingContext, prepare
 from cfner.training.progress import Progress
-from cfner.training.reminders import reminders
+from cfner.training.reminders import Reminders, reminders
 from cfner.training.selection import EpochChoice
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
+
+
+class TrainedStep(NamedTuple):
+    model: LoadedModel
+    state: TrainingState
+    reminders: Reminders
 
 
 def train_step(
@@ -36,15 +43,20 @@ def train_step(
     accelerator: Accelerator,
     progress: Progress,
     unfinished: UnfinishedStep | None = None,
-) -> tuple[LoadedModel, TrainingState]:
+) -> TrainedStep:
     """Train the model's network in place (a new one for methods that start from scratch)."""
     seed = derived_seed(config.seed, step.index)
     set_seed(seed)
     if method.from_scratch and model.labels.types:
         model = replace(new_model(config), labels=model.labels)
     network = model.network.to(accelerator.device)
+    reminded = Reminders()
     if step.unlabelled:
-        step = replace(step, unlabelled=reminders(model, step, config) if method.reads_unlabelled else ())
+        if method.reads_unlabelled:
+            reminded = reminders(model, step, config)
+        step = replace(step, unlabelled=reminded.sentences)
+    if reminded.sentences:
+        progress.note(reminded.in_words())
     ctx = step_context(model, step, labels, method, config)
     if not ctx.data.sentences:
         raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
@@ -77,7 +89,7 @@ def train_step(
         if not (ctx.known is None and method.plain_first_step):
             method.finish(network, ctx)
     network.eval()
-    return replace(model, labels=labels), state
+    return TrainedStep(replace(model, labels=labels), state, reminded)
 
 
 def refuse_one_other(method: Method, labels: LabelSpace) -> None:
