@@ -7,8 +7,16 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from cfner.cli.show import plain
+from cfner.cli.show import console, plain
 from cfner.files.safe_text import visible
+from cfner.training.progress import Silent
+
+
+class Notes(Silent):
+    """Where nobody watches: no bars, but what is worth knowing goes to standard error."""
+
+    def note(self, text: str) -> None:
+        console(stderr=True).print(plain(text))
 
 
 class Bars:

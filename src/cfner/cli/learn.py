@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -37,6 +38,15 @@ def learn(
     replay: Annotated[
         Path | None, Flag(help="A few old sentences to mix in, labelled with old types.")
     ] = None,
+    unlabelled: Annotated[
+        list[Path] | None,
+        Flag(
+            help="Text without labels, like the text that the model reads every day: a file or a corpus "
+            "folder. It reminds the model of old types; a part of it is held out to compare old and new "
+            "model. Repeatable."
+        ),
+    ] = None,
+    unlabelled_ratio: o.UnlabelledRatio = None,
     # how it is judged
     guard: Annotated[
         Path | None,
@@ -45,10 +55,6 @@ def learn(
     max_forgetting: Annotated[float, Flag(min=0, help="F1 points that an old type may lose.")] = 2.0,
     accept_forgetting: Annotated[
         list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
-    ] = None,
-    unlabelled: Annotated[
-        list[Path] | None,
-        Flag(help="Text without labels, one a line, on which old and new model are compared; repeatable."),
     ] = None,
     # how it is trained
     method: Annotated[
@@ -128,10 +134,15 @@ def _tell(learned: Learned) -> None:
         )
     if learned.scores.types:
         screen.print(scores_table(learned.scores, f"F1: {learned.scored_on}"))
+    if learned.reminders is not None:
+        say(_reminders(learned.reminders))
     if learned.guard is not None:
         _tell_guard(screen, learned.guard)
     else:
         screen.print("No labelled old data was given (--guard), so forgetting could not be measured as F1.")
+    say(learned.promise)
+    if learned.not_reminded:
+        say(f"The new data does not mention {', '.join(learned.not_reminded)}: see --unlabelled.")
     for report in learned.agreement:
         _tell_agreement(report)
     if learned.accepted:
@@ -142,9 +153,16 @@ def _tell(learned: Learned) -> None:
         forgotten = ", ".join(learned.guard.forgotten) if learned.guard else ""
         say(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
         screen.print(
-            "What may help: a lower --lr-encoder, a higher weight of the old (--set lambda_base=4), a few "
-            "old sentences (--replay FILE); or --accept-forgetting TYPE if the loss is meant."
+            "What may help: text without labels that mentions the old types (--unlabelled FILE), a few old "
+            "sentences (--replay FILE), a lower --lr-encoder, a higher weight of the old types (a parameter "
+            "of the method); or --accept-forgetting TYPE if the loss is meant."
         )
+
+
+def _reminders(reminders: Mapping[str, Any]) -> str:
+    found = ", ".join(f"{type_} {count:,}" for type_, count in reminders["mentions"].items())
+    count = reminders["sentences"]
+    return f"Trained on {count:,} unlabelled sentences too; the old model finds in them: {found}."
 
 
 def _tell_guard(screen: Console, report: GuardReport) -> None:
@@ -176,7 +194,9 @@ def _tell_guard(screen: Console, report: GuardReport) -> None:
 def _tell_agreement(report: AgreementReport) -> None:
     said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
-    text = f"Agreement (not F1) of old and new model about old types, on {report.where}: {said}."
+    seen = "some of it was also trained on" if report.trained_on else "not trained on"
+    text = f"Agreement (not F1) of old and new model about old types, on {report.where} "
+    text += f"({report.sentences:,} sentences, {seen}): {said}."
     if low:
         text += " Lowest: " + ", ".join(
             f"{t.type} {t.agreement:.0f} %" for t in sorted(low, key=lambda t: t.agreement or 0)[:5]

@@ -123,8 +123,7 @@ def coloured(prediction: Prediction) -> Text:
 
 
 def training_progress() -> Progress:
-    """Bars on a terminal, silence elsewhere."""
-    from cfner.cli.bars import Bars
-    from cfner.training.progress import Silent
+    """Bars and notes on a terminal, only notes elsewhere; all of it on standard error."""
+    from cfner.cli.bars import Bars, Notes
 
-    return Bars() if sys.stderr.isatty() else Silent()
+    return Bars() if sys.stderr.isatty() else Notes()

@@ -28,11 +28,14 @@ class TypeAgreement:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """On one text. ``where`` names it."""
+    """On one text. ``where`` names it; ``trained_on`` if the new model may have been taught to agree on it,
+    which makes the figure flattering.
+    """
 
     where: str
     sentences: int
     types: tuple[TypeAgreement, ...]
+    trained_on: bool = False
     kind: str = "agreement"
 
     @property
@@ -49,6 +52,7 @@ class AgreementReport:
             "kind": self.kind,
             "where": self.where,
             "sentences": self.sentences,
+            "trained_on": self.trained_on,
             "agreement": self.agreement,
             "types": [
                 {"type": t.type, "old": t.old, "new": t.new, "both": t.both, "agreement": t.agreement}
@@ -63,6 +67,8 @@ def agreement(
     new: Sequence[Collection[Span]],
     old_types: Sequence[str],
     labelled: Sequence[Collection[Span]] | None = None,
+    *,
+    trained_on: bool = False,
 ) -> AgreementReport:
     """Compare predictions mention by mention.
 
@@ -78,7 +84,7 @@ def agreement(
     types = tuple(
         TypeAgreement(t, tallies["old"][t], tallies["new"][t], tallies["both"][t]) for t in old_types
     )
-    return AgreementReport(where, len(old), types)
+    return AgreementReport(where, len(old), types, trained_on)
 
 
 def _clear(spans: Collection[Span], gold: Collection[Span]) -> set[Span]:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Counts, Scores
-from cfner.interop.text_stream import read_texts
 from cfner.practice.learn.agreement import AgreementReport, agreement
 from cfner.practice.learn.guard import GuardReport, guard
 from cfner.practice.learn.new_data import NewData
+from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.run_step import Judgement
 from cfner.tagger import ContinualTagger
 
@@ -37,7 +36,7 @@ class Judge:
     """Asks the old model when it is made, the new one when it is called.
 
     ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
-    types, ``unlabelled`` files of text to compare the two models on.
+    types, ``unlabelled`` text to compare the two models on.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Judge:
         new_data: NewData,
         current: Sequence[str],
         guarded: Sequence[Sentence] | None,
-        unlabelled: Sequence[str | Path],
+        unlabelled: UnlabelledText,
         *,
         max_forgetting: float,
         accepted: Sequence[str],
@@ -58,12 +57,10 @@ class Judge:
         self.max_forgetting, self.accepted = max_forgetting, accepted
         # the held-out sentences if there are any: the student was told to agree on the rest
         self.own = new_data.dev or new_data.train
-        self.texts = {
-            str(path): tuple(s for s in read_texts(Path(path), "text") if len(s)) for path in unlabelled
-        }
+        self.unlabelled, self.promise = unlabelled, old.method.promise
         self.guarded_before = None if guarded is None else old.find(guarded)
         self.own_before = old.find(self.own)
-        self.texts_before = {name: old.find(text) for name, text in self.texts.items()}
+        self.texts_before = {name: old.find(text) for name, text in unlabelled.compared.items()}
 
     def of_old_model(self) -> Judgement | None:
         """What is saved with a checkpoint that becomes the first step; None without labelled sentences."""
@@ -79,6 +76,7 @@ class Judge:
         scores, scored_on = self._score(guarded_after, own_after, new)
         told = {
             "accepted": report is None or not report.refused,
+            "promise": self.promise,
             "scored_on": scored_on,
             "guard": None if report is None else report.to_json(),
             "agreement": [item.to_json() for item in agreements],
@@ -101,13 +99,13 @@ class Judge:
         which = "held-out" if self.new_data.dev else "training"
         where = f"the new text ({which} sentences of {self.new_data.name})"
         labelled = [sentence.spans for sentence in self.own]
-        return (
-            agreement(where, self.own_before, own_after, self.kept, labelled),
-            *(
-                agreement(name, self.texts_before[name], new.find(text), self.kept)
-                for name, text in self.texts.items()
-            ),
-        )
+        seen = not self.new_data.dev
+        reports = [agreement(where, self.own_before, own_after, self.kept, labelled, trained_on=seen)]
+        for name, text in self.unlabelled.compared.items():
+            seen = name in self.unlabelled.trained_on
+            found = self.texts_before[name], new.find(text)
+            reports.append(agreement(name, *found, self.kept, trained_on=seen))
+        return tuple(reports)
 
     def _score(
         self, guarded_after: Spans | None, own_after: Spans, new: ContinualTagger

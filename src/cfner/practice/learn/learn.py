@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
 from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport
@@ -15,6 +16,8 @@ from cfner.practice.learn.guard import GuardReport
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_sentences
 from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
+from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
+from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
 from cfner.runs.run_step import run_step
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
@@ -40,6 +43,9 @@ class Learned:
     scored_on: str
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
+    promise: str  # what the method can promise about old types
+    reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
+    not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
     device: str
 
     def to_json(self) -> dict[str, Any]:
@@ -57,6 +63,9 @@ class Learned:
             "scored_on": self.scored_on,
             "guard": None if self.guard is None else self.guard.to_json(),
             "agreement": [report.to_json() for report in self.agreement],
+            "promise": self.promise,
+            "reminders": self.reminders,
+            "not_reminded": list(self.not_reminded),
             "device": self.device,
         }
 
@@ -73,7 +82,7 @@ def learn(
     guard_data: str | Path | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
-    unlabelled: Sequence[str | Path] = (),
+    unlabelled: Sequence[Given] = (),
     preset: str | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -83,21 +92,25 @@ def learn(
     """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
 
     The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
-    kept aside instead. ``settings`` are those of TrainingConfig, over those in the file ``config``;
-    ``reading`` those of Corpus.read.
+    kept aside instead. ``unlabelled`` text reminds the model of its old types while it learns, and a part of
+    it that is held out shows whether the two models agree: files, corpus folders, texts or sentences.
+    ``settings`` are those of TrainingConfig, over those in the file ``config``; ``reading`` those of
+    Corpus.read.
     """
     place = UnfinishedModel(model, out, in_place)
     _refuse_limit(max_forgetting)
     new_data = NewData.read(data, **(reading or {}))
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **{"select_on": "new+old", **given})
-    call = _identity(tagger, new_data, types, old_labels, replay)
+    texts = read_unlabelled(unlabelled)
+    call = _identity(tagger, new_data, types, old_labels, replay, texts)
     place.refuse_learned(call)
     refuse_method(tagger.method, tagger.model.network.head.kind)
     guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)
     known = tuple(t for t in tagger.types if t not in plan.current)
+    text = _divided(tagger, texts, new_data, guarded)
     step = Step(
         types=plan.current,
         train=new_data.train,
@@ -106,13 +119,17 @@ def learn(
         index=max(1, _number(tagger)),
         name=f"learn {', '.join(plan.current)}",
         replay=replayed_sentences(replay, known),
+        unlabelled=text.pool,
     )
+    forgettable = _not_reminded(tagger, step)
+    if forgettable and progress is not None:
+        progress.note(_warning(forgettable))
     judge = Judge(
         tagger,
         new_data,
         plan.current,
         guarded,
-        unlabelled,
+        text,
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
     )
@@ -132,7 +149,36 @@ def learn(
         scored_on=judged.scored_on or "",
         guard=judged.guard,
         agreement=judged.agreement,
+        promise=tagger.method.promise,
+        reminders=record.facts["data"].get("reminders"),
+        not_reminded=forgettable,
         device=str(tagger.device),
+    )
+
+
+def _divided(
+    tagger: ContinualTagger, texts: Texts, new_data: NewData, guarded: Sequence[Sentence] | None
+) -> UnlabelledText:
+    if not tagger.method.reads_unlabelled or not tagger.config.unlabelled_ratio:
+        return UnlabelledText.only_compared(texts)
+    return UnlabelledText.divide(texts, new_data.train, (*new_data.dev, *new_data.test, *(guarded or ())))
+
+
+def _not_reminded(tagger: ContinualTagger, step: Step) -> tuple[str, ...]:
+    """Old types that may be forgotten because no text mentions them. Of unlabelled text, training itself
+    reports what the old model finds in the sentences that it chooses.
+    """
+    if step.unlabelled or not tagger.method.reads_unlabelled:
+        return ()
+    found = TypesFound.by_model(tagger, step.train, step.known)
+    return not_reminded(step.known, [found, TypesFound.labelled(step.replay)])
+
+
+def _warning(types: Sequence[str]) -> str:
+    return (
+        f"Nothing in the new data reminds the model of {', '.join(types)}: it finds fewer than {HANDFUL} "
+        "mentions there, so it may forget them. Give it text without labels, like the text that it reads "
+        "every day: --unlabelled FILE. With --guard FILE the loss is measured."
     )
 
 
@@ -156,6 +202,7 @@ def _identity(
     types: Sequence[str] | None,
     old_labels: str,
     replay: str | Path | None,
+    texts: Texts,
 ) -> str:
     """Names what a call asks for, not what is made of it: a model that has learned it plans otherwise."""
     return settings_hash(
@@ -166,6 +213,7 @@ def _identity(
             "types": None if types is None else sorted(types),
             "old_labels": old_labels,
             "replay": None if replay is None else str(Path(replay).resolve()),
+            "unlabelled": [sentences_hash(text) for text in texts.values()],
         }
     )
 

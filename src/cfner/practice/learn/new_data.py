@@ -42,7 +42,7 @@ class NewData:
             )
         train, dev = corpus.train, corpus.dev
         if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
-            train, dev = _held_out(train, dev_share)
+            train, dev = held_out(train, dev_share)
         return cls(corpus.name, train, dev, corpus.test)
 
     @property
@@ -54,7 +54,7 @@ class NewData:
         return NewData(self.name, *parts)
 
 
-def _held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
+def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
     """(train, dev): the share of all sentences or a little less, chosen by their words' hashes.
 
     Equal sentences stay together: copies of what was trained on would judge memory. What is repeated so often
