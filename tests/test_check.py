@@ -486,11 +486,12 @@ def test_somebody_elses_checkpoint(tiny_encoder: Path, tiny_corpus: Corpus, tmp_
 
 
 def test_text_without_old_types_is_a_warning() -> None:
-    from cfner.practice.check.model import text_findings
+    from cfner.practice.check.old_types import text_findings
 
-    facts = ModelFacts("m", "e", ("city",), 50, {"city": 0}, {}, {}, {}, {})
+    facts = ModelFacts("m", "e", ("city",), 50, {"city": 0}, {}, {}, {}, {}, not_reminded=("city",))
     [finding] = text_findings(facts)
-    assert finding.severity == "warning" and "--replay" in (finding.remedy or "")
+    assert finding.severity == "warning" and "city" in finding.message
+    assert "--unlabelled" in (finding.remedy or "") and "--replay" in (finding.remedy or "")
     assert list(text_findings(ModelFacts("m", "e", (), 50, {}, {}, {}, {}, {}))) == []
 
 
@@ -527,3 +528,66 @@ def test_as_a_user_types_it(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
     assert json.loads(told.output)["plan"]["epochs"] == 2
     plain = runner.invoke(app, [str(data), "--types", " city , "])
     assert plain.exit_code == 0 and "city" in plain.output
+
+
+# text without labels, and what old types claim
+
+
+def test_old_types_in_the_data_and_in_the_unlabelled_text(
+    two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    plain = [s for s in tiny_corpus.train if not s.types & {"animal", "city"}]
+    data = written(tmp_path / "data", train=new_labels(plain, {"dish": "meal"}))
+    alone = quick(data, two_steps)
+    assert alone.model is not None and {"animal", "city"} <= set(alone.model.not_reminded)
+    [warned] = [f for f in alone.findings if f.kind == "old types not in the text"]
+    assert warned.severity == "warning" and "animal" in warned.message
+    text = tmp_path / "every day.txt"
+    text.write_text("\n".join(" ".join(s.words) for s in tiny_corpus.train if s not in plain))
+    beside = quick(data, two_steps, unlabelled=[text])
+    assert beside.model is not None and beside.model.unlabelled is not None and beside.plan is not None
+    found = beside.model.unlabelled
+    assert found.mentions["city"] >= 5 and "city" not in beside.model.not_reminded
+    assert beside.plan.unlabelled_sentences == min(found.sentences, beside.plan.train_sentences)
+    assert "old types in the unlabelled text" in kinds(beside.findings)
+    assert shlex.split(beside.next_command)[-2:] == ["--unlabelled", str(text)]
+    assert json.loads(json.dumps(beside.to_json()))["model"]["unlabelled"]["mentions"] == found.mentions
+    unread = quick(data, two_steps, unlabelled=[text], settings={"method": "finetune"})
+    assert unread.plan is not None and unread.plan.unlabelled_sentences == 0
+    assert "unlabelled text not used" in kinds(unread.findings)
+    with pytest.raises(ConfigError, match="none was given"):
+        check(data, unlabelled=[text])
+
+
+def test_more_text_takes_longer(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    data = new_data(tiny_corpus, tmp_path, {"dish": "meal"})
+    options = {"sample": 1, "seconds": 0.4, "settings": {"epochs": 200, "unlabelled_ratio": 20.0}}
+    text = [f"the heron of oslo saw otter {number}" for number in range(1000)]
+    short, long = (check(data, two_steps, unlabelled=given, **options).time for given in ([], text))
+    assert (
+        short is not None and long is not None and long.high > 3 * short.high
+    )  # 15 times, in a quiet moment
+
+
+def test_words_that_an_old_type_claims() -> None:
+    from cfner.practice.check.old_types import claimed_words, text_findings
+
+    def facts(claimed: int, of: int) -> ModelFacts:
+        text = [sentence("new york rains", (0, 2, "place")) for _ in range(of // 2)]
+        found = [[Span(1, 2, "city")] if number < claimed else [] for number in range(len(text))]
+        claims = claimed_words(text, found, ["place"], ["city"])
+        assert [(c.words, c.share, c.examples) for c in claims] == [(claimed, claimed / of, ("new york",))]
+        seen = {"place": len(text)}
+        return ModelFacts("m", "e", ("city",), len(text), {}, {"place": claimed}, {}, {}, seen, claims)
+
+    [finding] = text_findings(facts(5, 100))  # by words it is 5 %, by mentions 10 %
+    assert (finding.kind, finding.severity) == ("refines", "warning")
+    assert "'place' (5%) for 'city'" in finding.message and "'new york'" in finding.message
+    assert list(text_findings(facts(4, 60))) == []  # too few to say
+    assert list(text_findings(facts(5, 120))) == []  # too small a share
+
+
+def test_a_conflict_shows_its_words(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    report = quick(new_data(tiny_corpus, tmp_path, {"city": "place"}), two_steps)
+    [conflict] = [f.message for f in report.findings if f.kind == "conflict"]
+    assert "such as '" in conflict and "refines" not in kinds(report.findings)

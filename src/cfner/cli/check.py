@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +29,10 @@ def check(
     ] = None,
     types: o.Types = None,
     old_labels: o.OldLabels = "error",
+    unlabelled: Annotated[
+        list[Path] | None,
+        o.Flag(help="Text without labels that 'cfner learn' would be given: a file or a folder; repeatable."),
+    ] = None,
     method: Annotated[
         str | None, o.Flag(help="Method to learn with; see 'cfner methods'. Default: the model's.")
     ] = None,
@@ -54,6 +59,7 @@ def check(
         model,
         types=None if types is None else names(types),
         old_labels=old_labels,
+        unlabelled=unlabelled or (),
         seconds=SECONDS if timing else 0.0,
         reading={"format": format, "tag_column": tag_column},
         settings=given,
@@ -115,12 +121,13 @@ def _plan(plan: LearnPlan, *, with_model: bool) -> str:
     kept = f", keeping {some(plan.kept, _ROWS)}" if plan.kept else ""
     rows = f" ({plan.kept_rows} label rows stay as they are)" if plan.kept_rows else ""
     source = "held out from train" if plan.dev_held_out else "of dev"
+    more = f" and {plan.unlabelled_sentences:,} unlabelled ones" if plan.unlabelled_sentences else ""
     chosen = "the last epoch is kept"
     if plan.dev_sentences:
         chosen = f"{plan.dev_sentences:,} sentences {source} choose the epoch"
     return (
         f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
-        f"{plan.train_sentences:,} sentences; {chosen}."
+        f"{plan.train_sentences:,} sentences{more}; {chosen}."
     )
 
 

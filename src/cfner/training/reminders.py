@@ -17,7 +17,7 @@ from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
 
 ENOUGH: Final = 30  # mentions of an old type that a step is reminded of, where the text has them
-_CANDIDATES: Final = 3  # sentences that the old model reads for each one that is taken
+CANDIDATES: Final = 3  # sentences that the old model reads for each one that is taken
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,29 @@ class Reminders:
         return f"{said} Not mentioned: {', '.join(absent)}." if absent else said
 
 
+def reminder_count(step: Step, config: TrainingConfig) -> int:
+    """How many sentences are chosen."""
+    there = sum(1 for sentence in step.unlabelled if len(sentence))
+    return min(round(config.unlabelled_ratio * len(step.train)), there)
+
+
 def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> Reminders:
     """The old model reads some of the unlabelled text and chooses: first sentences with the types that it
     finds least often, until each is mentioned enough, then any. The same seed chooses the same sentences.
     """
     text = tuple(sentence for sentence in step.unlabelled if len(sentence))
-    wanted = min(round(config.unlabelled_ratio * len(step.train)), len(text))
-    if not wanted or not model.labels.types:  # a first step has nothing to be reminded of
+    size = reminder_count(step, config)
+    if not size or not model.labels.types:  # a first step has nothing to be reminded of
         return Reminders()
     candidates = text
-    if len(text) > wanted:
+    if len(text) > size:
         random = np.random.default_rng((config.seed, step.index))
-        candidates = tuple(text[i] for i in random.permutation(len(text))[: _CANDIDATES * wanted])
+        candidates = tuple(text[i] for i in random.permutation(len(text))[: CANDIDATES * size])
     found = predict_spans(
         model.network, model.encode(candidates), model.labels, batch_size=config.eval_batch_size
     )
     mentions = [Counter(span.type for span in spans) for spans in found]
-    numbers = chosen(mentions, wanted)
+    numbers = chosen(mentions, size)
     total = sum((mentions[i] for i in numbers), Counter[str]())
     old = [type_ for type_ in model.labels.types if type_ not in step.types]
     return Reminders(tuple(candidates[i] for i in numbers), {type_: total[type_] for type_ in old})

@@ -34,12 +34,13 @@ from cfner.practice.check.sentences import (
 )
 from cfner.practice.learn.new_data import NewData
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
+from cfner.practice.learn.types_found import SAMPLE
+from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, is_file, read_unlabelled
 from cfner.stream.stream import Step
 
 if TYPE_CHECKING:
     from cfner.tagger import ContinualTagger
 
-SAMPLE = 500  # sentences that the model is asked about
 SECONDS = 8.0  # for timing
 
 
@@ -49,6 +50,7 @@ def check(
     *,
     types: Sequence[str] | None = None,
     old_labels: str = "error",
+    unlabelled: Sequence[Given] = (),
     sample: int = SAMPLE,
     seconds: float = SECONDS,
     reading: Mapping[str, Any] | None = None,
@@ -58,13 +60,19 @@ def check(
 
     ``model`` is a model folder or any Hugging Face token classifier; ``types`` and ``old_labels`` mean what
     they mean for ``learn``. ``reading`` are arguments of ``Corpus.read`` (format, tag_column, scheme ...),
-    ``settings`` those of TrainingConfig (method, epochs ...). The model tags at most ``sample`` sentences;
-    at most about ``seconds`` are spent on timing, 0 for none.
+    ``settings`` those of TrainingConfig (method, epochs ...), ``unlabelled`` what ``learn`` would be given.
+    The model tags at most ``sample`` sentences of the data, and as many unlabelled ones; at most about
+    ``seconds`` are spent on timing, 0 for none.
 
     Data that cannot be read raises CorpusError; whatever else is wrong is a finding.
     """
     if old_labels not in OLD_LABELS:
         raise ConfigError(f"There is no old_labels='{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+    if unlabelled and model is None:
+        raise ConfigError(
+            "Text without labels is looked at by a model, and none was given.",
+            remedy="Name the model (--model FOLDER), or leave the text out.",
+        )
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
     corpus = Corpus.read(data, **reading)
     tagger: ContinualTagger | None = None
@@ -84,7 +92,8 @@ def check(
             train, dev = len(corpus.train), len(corpus.dev)
             learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev)
     else:
-        found, learn, facts, time = _beside_model(corpus, tagger, plan, str(model), sample, seconds)
+        texts = read_unlabelled(unlabelled)
+        found, learn, facts, time = _beside_model(corpus, tagger, plan, str(model), texts, sample, seconds)
         findings += found
     if any(finding.kind == UNDECIDED for finding in findings):
         old_labels = "ignore"
@@ -99,32 +108,48 @@ def check(
         plan=learn,
         model=facts,
         time=time,
-        next_command=next_command(corpus, learn, *asked, reading, settings or {}),
+        next_command=next_command(
+            corpus, learn, *asked, reading, settings or {}, [str(one) for one in unlabelled if is_file(one)]
+        ),
     )
 
 
 def _beside_model(
-    corpus: Corpus, tagger: ContinualTagger, plan: StepPlan, source: str, sample: int, seconds: float
+    corpus: Corpus,
+    tagger: ContinualTagger,
+    plan: StepPlan,
+    source: str,
+    texts: Texts,
+    sample: int,
+    seconds: float,
 ) -> tuple[list[Finding], LearnPlan | None, ModelFacts, TimeEstimate | None]:
     # torch and transformers come with these; data alone is checked without them
     from cfner.practice.check import model as of_model
+    from cfner.practice.check.old_types import text_findings
     from cfner.practice.check.time import estimate_time
+    from cfner.training.reminders import reminder_count
+    from cfner.training.step import with_enough_updates
 
     fresh = NewData.of(corpus)
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     refused = list(of_model.refusals(tagger, plan.current))
     text = of_model.encoded(tagger.model, fresh.train)
-    facts = of_model.look_at_text(tagger, source, of_model.sampled(fresh.train, sample), plan)
+    pool = UnlabelledText.divide(texts, fresh.train, (*fresh.dev, *fresh.test)).pool
+    facts = of_model.look_at_text(tagger, source, fresh.train, plan, pool, sample)
+    labelled = fresh.only(plan.current)
+    step = Step(
+        types=plan.current, train=labelled.train, dev=labelled.dev, known=kept, index=1, unlabelled=pool
+    )
+    reads = tagger.method.reads_unlabelled
     findings = [
         *refused,
-        *of_model.text_findings(facts),
+        *text_findings(facts),
+        *([] if reads or not texts else [_not_read(tagger.method.variant)]),
         *_data_findings(corpus, plan.current, tagger.types, () if corpus.dev else fresh.dev),
         *of_model.window_findings(tagger.model, text),
     ]
     time = None
     if seconds > 0 and not refused:
-        labelled = fresh.only(plan.current)
-        step = Step(types=plan.current, train=labelled.train, dev=labelled.dev, known=kept, index=1)
         try:
             time = estimate_time(tagger, step, text, seconds=seconds)
         except CfnerError as error:  # what learning a few batches refuses, learning all of them would
@@ -137,12 +162,21 @@ def _beside_model(
         kept=kept,
         kept_rows=len(tagger.model.labels.ids_of(kept)) if tagger.method.freezes_old_rows else 0,
         method=tagger.method.variant,
-        epochs=tagger.config.epochs,
+        epochs=with_enough_updates(tagger.config, len(fresh.train)).epochs,
         train_sentences=len(fresh.train),
+        unlabelled_sentences=reminder_count(step, tagger.config) if reads else 0,
         dev_sentences=len(fresh.dev),
         dev_held_out=bool(fresh.dev) and not corpus.dev,
     )
     return findings, learn, facts, time
+
+
+def _not_read(method: str) -> Finding:
+    return note(
+        "unlabelled text not used",
+        f"The method '{method}' learns nothing from text without labels: the old and the new model would "
+        "only be compared on it.",
+    )
 
 
 def _plan(

@@ -21,15 +21,18 @@ def next_command(
     old_labels: str,
     reading: Mapping[str, Any],
     settings: Mapping[str, Any],
+    unlabelled: Sequence[str] = (),
 ) -> str:
     """What to type next: learn or train if all is well, else the check that decides or confirms."""
     old = None if old_labels == "error" else old_labels
+    text = [word for path in unlabelled for word in ("--unlabelled", path)]
     if plan is None:
         flags = _flags(model=model, types=types, old_labels=old, **reading, **settings)
-        words = ["check", data, *flags]
+        words = ["check", data, *flags, *text]
     elif model is not None:
         out = f"{Path(model).name or 'model'}-extended"
         words = ["learn", model, data, *_flags(out=out, types=types, old_labels=old, **reading, **settings)]
+        words += text
     elif not corpus.test:
         words = ["data", "split", data, f"{corpus.name}-split", *_flags(**reading)]
     else:

@@ -12,6 +12,7 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.split_files import SPLITS
 from cfner.errors import CfnerError
 from cfner.practice.learn.plan import StepPlan
+from cfner.practice.learn.types_found import TypesFound
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -58,6 +59,17 @@ def split_facts(corpus: Corpus) -> dict[str, SplitFacts]:
 
 
 @dataclass(frozen=True)
+class ClaimedWords:
+    """Words of a new type's sampled mentions that the model takes for an old type."""
+
+    new: str
+    old: str
+    words: int
+    share: float  # of all words of these mentions
+    examples: tuple[str, ...]  # the mentions, those first that occur most often
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """The model beside the data. Figures are of ``sample`` training sentences that the model has tagged."""
 
@@ -70,6 +82,9 @@ class ModelFacts:
     conflicts: Mapping[str, Mapping[str, int]]  # the same by old type: current type, old type, how many
     already_found: Mapping[str, int]  # mentions of each current type that the model finds, if it knows it
     sampled_mentions: Mapping[str, int]  # mentions of each current type in the sample
+    claimed: tuple[ClaimedWords, ...] = ()
+    unlabelled: TypesFound | None = None  # old types in the text without labels, if there is any
+    not_reminded: tuple[str, ...] = ()  # old types that no text mentions more than a few times
 
 
 @dataclass(frozen=True)
@@ -92,6 +107,7 @@ class LearnPlan(StepPlan):
     method: str | None = None
     epochs: int | None = None
     train_sentences: int
+    unlabelled_sentences: int = 0
     dev_sentences: int
     dev_held_out: bool = False
 

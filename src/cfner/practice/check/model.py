@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 from cfner.batches.encoding import EncodedText
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError
-from cfner.practice.check.findings import Finding, ModelFacts, counted, note, some, warning
+from cfner.practice.check.findings import Finding, ModelFacts, counted, note, warning
+from cfner.practice.check.old_types import claimed_words
 from cfner.practice.learn.plan import StepPlan, refuse_method
+from cfner.practice.learn.types_found import TypesFound, not_reminded, sampled
 from cfner.store.model_files import LoadedModel
 from cfner.tagger import ContinualTagger
-
-_SAME = 0.8  # share of a type's mentions that one old type covers, from which they are probably the same
-_CONFLICT = 0.2
-_ENOUGH = 5  # mentions from which a share says something
 
 
 def refusals(tagger: ContinualTagger, current: Sequence[str]) -> Iterator[Finding]:
@@ -53,100 +51,45 @@ def window_findings(model: LoadedModel, text: EncodedText) -> Iterator[Finding]:
         )
 
 
-def sampled(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
-    """At most so many sentences with words, evenly spread over the data."""
-    filled = [sentence for sentence in sentences if len(sentence)]
-    if len(filled) <= most:
-        return filled
-    return [filled[index * len(filled) // most] for index in range(most)]
-
-
 def look_at_text(
-    tagger: ContinualTagger, source: str, sentences: Sequence[Sentence], plan: StepPlan
+    tagger: ContinualTagger,
+    source: str,
+    train: Sequence[Sentence],
+    plan: StepPlan,
+    unlabelled: Sequence[Sentence],
+    most: int,
 ) -> ModelFacts:
-    """Tag the sentences with the model as it is, and compare its old types with the new labels."""
+    """Tag at most so many sentences of each text with the model as it is, and compare its old types with the
+    new labels.
+    """
     model = tagger.model
-    old = set(model.labels.types) - set(plan.current)
-    found: Counter[str] = Counter()
+    old = [type_ for type_ in model.labels.types if type_ not in plan.current]
+    sentences = sampled(train, most)
+    found = tagger.find(sentences)
     mentions: Counter[str] = Counter()
     covered: Counter[str] = Counter()
     already: Counter[str] = Counter()
     conflicts: dict[str, Counter[str]] = {type_: Counter() for type_ in plan.current}
-    for prediction in tagger.predict(sentences):
-        old_spans = [span for span in prediction.spans if span.type in old]
-        found.update(span.type for span in old_spans)
-        for span in prediction.sentence.only(plan.current).spans:
-            taken_for = {other.type for other in old_spans if span.overlaps(other)}
+    for sentence, spans in zip(sentences, found, strict=True):
+        for span in sentence.only(plan.current).spans:
+            taken_for = {other.type for other in spans if other.type in old and span.overlaps(other)}
             mentions[span.type] += 1
             covered[span.type] += bool(taken_for)
             conflicts[span.type].update(taken_for)
-            already[span.type] += span in prediction.spans
+            already[span.type] += span in spans
+    in_train = TypesFound.count(len(train), found, old)
+    in_text = TypesFound.by_model(tagger, unlabelled, old, most) if unlabelled else None
     return ModelFacts(
         source=source,
         encoder=model.encoder,
         known=model.labels.types,
         sample=len(sentences),
-        old_predictions={type_: found[type_] for type_ in model.labels.types if type_ in old},
+        old_predictions=in_train.mentions,
         covered={type_: covered[type_] for type_ in plan.current},
         conflicts={type_: dict(counts.most_common()) for type_, counts in conflicts.items() if counts},
         already_found={type_: already[type_] for type_ in plan.more},
         sampled_mentions={type_: mentions[type_] for type_ in plan.current},
+        claimed=claimed_words(sentences, found, plan.new, old),
+        unlabelled=in_text,
+        not_reminded=not_reminded(old, [in_train, *([] if in_text is None else [in_text])]),
     )
-
-
-def text_findings(facts: ModelFacts) -> Iterator[Finding]:
-    """What the model's predictions on the new text mean for learning."""
-    yield from _reminders(facts)
-    if facts.already_found:
-        found = [f"{t} {n:,} of {facts.sampled_mentions[t]:,}" for t, n in facts.already_found.items()]
-        yield note(
-            "already found",
-            f"Of the sampled mentions of known types the model already finds, exactly: {some(found)}.",
-        )
-    for type_ in facts.conflicts:
-        yield from _conflict(facts, type_)
-
-
-def _reminders(facts: ModelFacts) -> Iterator[Finding]:
-    """How much of the text reminds the model of its old types: that is what keeps them."""
-    old, total = facts.old_predictions, sum(facts.old_predictions.values())
-    sample = counted(facts.sample, "sampled sentence")
-    if total:
-        most = sorted(old, key=lambda type_: -old[type_])
-        shown = some([f"{type_} {old[type_]:,}" for type_ in most if old[type_]], 4)
-        yield note(
-            "old types in the text",
-            f"In {sample} the model finds {counted(total, 'mention')} of its old types ({shown}). That is "
-            "normal and useful: they need no labels, and seeing them keeps the old types from being "
-            "forgotten.",
-        )
-    if absent := [type_ for type_ in old if not old[type_]]:
-        which = f"no mention of {some(absent)}" if total else "no mention of any old type"
-        yield Finding(
-            "note" if total else "warning",
-            "old types not in the text",
-            f"In {sample} the model finds {which}, so nothing in this text reminds it of them.",
-            remedy="If they matter, give 'cfner learn' some old sentences (--replay FILE), and have it test "
-            "the old types (--guard FILE).",
-        )
-
-
-def _conflict(facts: ModelFacts, type_: str) -> Iterator[Finding]:
-    counts, mentions, covered = facts.conflicts[type_], facts.sampled_mentions[type_], facts.covered[type_]
-    if covered < _ENOUGH or covered < _CONFLICT * mentions:
-        return
-    first = max(counts, key=lambda other: counts[other])
-    shown = some([f"{other} {count:,}" for other, count in counts.items()], 3)
-    seen = (
-        f"The model takes {covered:,} of {mentions:,} sampled mentions of '{type_}' for old types ({shown})"
-    )
-    if counts[first] >= _SAME * mentions:
-        meaning = f"'{type_}' is either '{first}' under another name, or a kind of it."
-        remedy = (
-            f"If the same, call it '{first}' in the data. If a kind of it, expect '{first}' to lose "
-            "these mentions: a word has one type."
-        )
-    else:
-        meaning = "These words will change their type, and the old types will seem to forget them."
-        remedy = f"Check where '{type_}' ends and '{first}' begins; carry on if this is what you want."
-    yield warning("conflict", f"{seen}. {meaning}", remedy=remedy)

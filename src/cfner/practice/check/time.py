@@ -17,10 +17,13 @@ from cfner.batches.encoding import EncodedText
 from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.practice.check.findings import TimeEstimate
-from cfner.practice.check.model import encoded, sampled
+from cfner.practice.check.model import encoded
+from cfner.practice.learn.types_found import sampled
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
+from cfner.training.reminders import CANDIDATES, reminder_count
+from cfner.training.step import with_enough_updates
 
 _EPOCHS = 2  # that are timed, of all that are to be learned
 _MOST_BATCHES = 20  # of each of them
@@ -67,13 +70,17 @@ def estimate_time(
     per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.1)
     batches = seconds * _SHARE / per_window / config.batch_size
     sample = sampled(step.train, round(min(max(batches, 1), _MOST_BATCHES) * config.batch_size))
-    watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=()))
+    watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=()))
     timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
+    epochs = with_enough_updates(config, len(step.train)).epochs
+    reminders = reminder_count(step, config) if tagger.method.reads_unlabelled else 0
+    windows = round(text.windows * (1 + reminders / len(step.train)))  # unlabelled ones are as long, about
     total = (
-        watch.before * len(step.train) / len(sample)
-        + per_batch * -(-text.windows // config.batch_size) * config.epochs
-        + per_window * dev.windows * (config.epochs + _OTHER_LOOKS)
+        watch.before * (len(step.train) + reminders) / len(sample)
+        + per_batch * -(-windows // config.batch_size) * epochs
+        + per_window * dev.windows * (epochs + _OTHER_LOOKS)
+        + per_window * min(CANDIDATES * reminders, len(step.unlabelled))
     )
     doubt = 2 * statistics.stdev(timed) / (len(timed) ** 0.5 * per_batch) if len(timed) > 1 else 1.0
     spread = min(max(doubt, _MARGIN), 0.9)

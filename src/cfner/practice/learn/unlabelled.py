@@ -30,17 +30,19 @@ def read_unlabelled(given: Sequence[Given]) -> dict[str, tuple[Sentence, ...]]:
     for number, one in enumerate(given, start=1):
         if isinstance(one, Sentence):
             texts.setdefault(GIVEN, []).append(one.only(()))
-        elif isinstance(one, str) and _is_text(one):
-            texts.setdefault(GIVEN, []).append(sentence_of_text(one, f"text {number}"))
+        elif not is_file(one):
+            texts.setdefault(GIVEN, []).append(sentence_of_text(str(one), f"text {number}"))
         elif str(one) not in texts:
             texts[str(one)] = list(unlabelled_text(one))
     return {name: tuple(s for s in sentences if len(s)) for name, sentences in texts.items()}
 
 
-def _is_text(one: str) -> bool:
-    """A misspelt file name is not quietly trained on as a sentence."""
+def is_file(one: Given) -> bool:
+    """Whether it names a file or a folder, there or not: a misspelt name is not trained on as a sentence."""
+    if not isinstance(one, str):
+        return isinstance(one, Path)
     is_there = os.path.exists(one)  # noqa: PTH110 - Path.exists raises if the text is too long for a name
-    return len(one.split()) != 1 and not is_there and not is_text_file(one)
+    return len(one.split()) == 1 or is_there or is_text_file(one)
 
 
 @dataclass(frozen=True)
