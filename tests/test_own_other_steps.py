@@ -89,7 +89,7 @@ def moved(before: LoadedModel, after: LoadedModel, name: str) -> list[int]:
 
 
 def test_more_data_for_a_part_of_group_0(checkpoint_and_own: Path, tiny_corpus: Corpus) -> None:
-    """One of the checkpoint's two types is labelled: its rows move, those of the rest, O and others do not."""
+    """One of the checkpoint's two types is labelled: only its rows move."""
     train = tuple(sentence.only(["city"]) for sentence in tiny_corpus.train)
     step = Step(types=("city",), train=train, known=("animal", "dish", "person"), index=2)
     before, after = learned(checkpoint_and_own, step)
@@ -115,9 +115,7 @@ def test_more_data_for_a_merged_type_trains_its_first_group(
     first = list(open_model(folder).labels.ids_of(["animal"]))
     merge(folder, ["person", "animal"], "being")
     train = tuple(sentence.only(["person", "animal"]) for sentence in tiny_corpus.train)
-    named = tuple(
-        replace(s, spans=tuple(replace(span, type="being") for span in s.spans)) for s in train
-    )
+    named = tuple(replace(s, spans=tuple(replace(span, type="being") for span in s.spans)) for s in train)
     step = Step(types=("being",), train=named, known=("city", "dish"), index=3)
     before, after = learned(folder, step)
     assert moved(before, after, "weight") == first

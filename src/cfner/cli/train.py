@@ -126,9 +126,11 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
     if stream.dropped_types:
         dropped = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
         say(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}")
-    updates = sum(len(step.train) for step in stream) * config.epochs
+    epochs = [config.epochs_for(len(step.train)) for step in stream]
+    read = sum(len(step.train) * times for step, times in zip(stream, epochs, strict=True))
+    said = "-".join(str(number) for number in sorted({min(epochs), max(epochs)}))
     said = (
-        f"{config.method} on {config.encoder}, {config.epochs} epochs a step: {updates:,} sentences "
+        f"{config.method} on {config.encoder}, {said} epochs a step: {read:,} sentences "
         f"to learn from in all. Split {manifest['hash'][:12]}. Nothing was trained."
     )
     say(said)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cfner.errors import ConfigError, nearest, problems
 
+USUAL_EPOCHS: Final = 10
 # how a training is watched and what of the machine it uses: the choice of whoever starts it
 RUNTIME_ONLY = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes", "device"})
 
@@ -23,7 +25,7 @@ class TrainingConfig(BaseModel):
 
     # what is trained
     encoder: str = Field("bert-base-cased", description="hub name, folder, or 'minilm'")
-    method: str = Field("cfner", description="see 'cfner methods'")
+    method: str = Field("own-other", description="see 'cfner methods'")
     parameters: dict[str, Any] = Field(default_factory=dict, description="the method's own parameters")
     as_published: bool = Field(False, description="parameters that are not given have the paper's values")
     without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
@@ -38,14 +40,16 @@ class TrainingConfig(BaseModel):
         0.0, ge=0, lt=1, description="of the encoder while it is trained; null: what it came with"
     )
     # how long
-    epochs: int = Field(10, ge=1, description="epochs per step")
+    epochs: int | None = Field(
+        None, ge=1, description="epochs per step; default: 10, or more until there are min_updates"
+    )
     min_updates: int = Field(
-        0, ge=0, description="epochs are added until a step makes at least so many updates"
+        300, ge=0, description="updates that a step makes at least, where epochs is not given"
     )
     select_on: Literal["new", "new+old", "last"] = Field(
-        "new",
-        description="what chooses the epoch: the new types' dev F1 (the paper's rule), that and the "
-        "agreement with the old model about the old types, or nothing: the last epoch is kept",
+        "last",
+        description="what chooses the epoch: nothing (the last one is kept), the new types' dev F1 (the "
+        "paper's rule), or that and the agreement with the old model about the old types",
     )
     patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better one")
     checkpoint_minutes: float = Field(
@@ -88,6 +92,18 @@ class TrainingConfig(BaseModel):
     def what_matters(self) -> dict[str, Any]:
         """The settings that decide what is computed, not how it is watched; JSON-able."""
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in RUNTIME_ONLY}
+
+    def epochs_for(self, sentences: int) -> int:
+        """How often a step passes over so many sentences of its own.
+
+        A small step makes few updates per epoch, and types need some hundreds. Other text that is mixed in
+        does not count: every method passes over the new data as often. Bounds, which learn from all slices,
+        pass over them as often as the stream passes over its last one.
+        """
+        if self.epochs is not None:
+            return self.epochs
+        per_epoch = max(1, math.ceil(sentences / (self.batch_size * self.accumulation)))
+        return max(USUAL_EPOCHS, math.ceil(self.min_updates / per_epoch))
 
     @property
     def method_named(self) -> bool:

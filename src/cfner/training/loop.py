@@ -37,6 +37,7 @@ def train(
     accelerator: Accelerator,
     *,
     name: str,
+    epochs: int,
     first_step: bool,
     seed: int,
     evaluate: Callable[[Network], dict[str, float]] | None,
@@ -68,7 +69,7 @@ def train(
         optimiser,
         kind=config.schedule,
         per_epoch=math.ceil(len(loader) / config.accumulation),
-        epochs=config.epochs,
+        epochs=epochs,
         warmup=config.warmup,
         first_step=first_step,
     )
@@ -80,8 +81,8 @@ def train(
     resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
     _note_threads(state, progress)
-    progress.start(name, config.epochs - state.epoch, len(loader))
-    for epoch in range(state.epoch + 1, config.epochs + 1):
+    progress.start(name, epochs - state.epoch, len(loader))
+    for epoch in range(state.epoch + 1, epochs + 1):
         if _out_of_patience(state, config):
             break
         _begin_epoch(epoch, seed, loader, order)
@@ -96,7 +97,7 @@ def train(
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
         progress.epoch(epoch, figures)
         # no barrier: clocks differ, so processes would not agree on when it is due
-        if unfinished is not None and accelerator.is_main_process and epoch < config.epochs:
+        if unfinished is not None and accelerator.is_main_process and epoch < epochs:
             unfinished.write_if_due(network, optimiser, schedule, bank, state)
     progress.end()
     _release(accelerator, model, network)

@@ -43,7 +43,7 @@ class TrainingContext:
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
         self.config, self.known, self.own_others = config, known, own_others
-        self.epochs, self.freeze_other = config.epochs, config.freeze_other
+        self.epochs, self.freeze_other = config.epochs_for(len(step.train)), config.freeze_other
         self.old_types, self.new_types = len(labels.types) - len(current), len(current)
         self.roles = roles_of(labels, current, None if known is None else known.head.labels, own_others)
 
@@ -181,9 +181,9 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
             network.head = empty_head(config.head, network.head.hidden, config.sigma).to(network.device)
             grow(network, ctx.ask(network), ctx.data.gold, ctx.labels)
         else:  # at random; also where a bound starts from scratch with the labels of a checkpoint
-            groups, other = ctx.labels.group_of, ctx.labels.other_id
-            hidden, count = network.head.hidden, len(ctx.labels)
-            head = make_head(config.head, hidden, count, config.sigma, groups=groups, other=other)
+            labels, other = ctx.labels, ctx.labels.other_id
+            hidden, count = network.head.hidden, len(labels)
+            head = make_head(config.head, hidden, count, config.sigma, groups=labels.group_of, other=other)
             network.head = head.to(network.device)
         targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, {})
         if not plain:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
@@ -65,7 +64,6 @@ def train_step(
             f"{ctx.data.text.shortened_words} word(s) have more subwords than a window of "
             f"{model.max_length}; what is beyond it is not read."
         )
-    config = ctx.config
     evaluate = _choice(model, step, ctx, method)
     split = freeze_layers(network, config)
     prepared = prepare(network, ctx, method)
@@ -79,6 +77,7 @@ def train_step(
             config,
             accelerator,
             name=step.name,
+            epochs=ctx.epochs,
             first_step=ctx.known is None,
             seed=seed,
             evaluate=evaluate,
@@ -110,7 +109,6 @@ def step_context(
     known = None if first else model.network.frozen_copy()
     current = step.types_so_far if method.from_scratch else step.types
     data = _encoded(model, method.slices(step), labels)
-    config = with_enough_updates(config, len(step.train))
     return TrainingContext(step, labels, current, data, config, known, method.grouping is not None)
 
 
@@ -122,17 +120,6 @@ def prepared_step(
     return prepare(
         network, step_context(replace(model, network=network), step, labels, method, config), method
     )
-
-
-def with_enough_updates(config: TrainingConfig, sentences: int) -> TrainingConfig:
-    """The settings with as many epochs as it takes to make ``min_updates`` updates from the step's own data.
-
-    Other text that is mixed in does not count: every method passes over the new data as often. Bounds, which
-    learn from all slices, pass over each as often as the stream did.
-    """
-    per_epoch = max(1, math.ceil(sentences / (config.batch_size * config.accumulation)))
-    needed = math.ceil(config.min_updates / per_epoch)
-    return config if needed <= config.epochs else config.model_copy(update={"epochs": needed})
 
 
 def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:

@@ -128,7 +128,6 @@ def _beside_model(
     from cfner.practice.check.old_types import text_findings
     from cfner.practice.check.time import estimate_time
     from cfner.training.reminders import reminder_count
-    from cfner.training.step import with_enough_updates
 
     fresh = NewData.of(corpus)
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
@@ -162,7 +161,7 @@ def _beside_model(
         kept=kept,
         kept_rows=len(tagger.model.labels.ids_of(kept)) if tagger.method.freezes_old_rows else 0,
         method=tagger.method.variant,
-        epochs=with_enough_updates(tagger.config, len(fresh.train)).epochs,
+        epochs=tagger.config.epochs_for(len(fresh.train)),
         train_sentences=len(fresh.train),
         unlabelled_sentences=reminder_count(step, tagger.config) if reads else 0,
         dev_sentences=len(fresh.dev),

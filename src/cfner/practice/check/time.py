@@ -23,7 +23,6 @@ from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from cfner.training.reminders import CANDIDATES, reminder_count
-from cfner.training.step import with_enough_updates
 
 _EPOCHS = 2  # that are timed, of all that are to be learned
 _MOST_BATCHES = 20  # of each of them
@@ -73,7 +72,7 @@ def estimate_time(
     watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=()))
     timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
-    epochs = with_enough_updates(config, len(step.train)).epochs
+    epochs = config.epochs_for(len(step.train))
     reminders = reminder_count(step, config) if tagger.method.reads_unlabelled else 0
     windows = round(text.windows * (1 + reminders / len(step.train)))  # unlabelled ones are as long, about
     total = (
@@ -95,7 +94,7 @@ def estimate_time(
 
 def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
     """Let a copy of the tagger learn the step for a few epochs, with all its settings; nobody is told."""
-    epochs = min(tagger.config.epochs, _EPOCHS)
+    epochs = min(tagger.config.epochs_for(len(step.train)), _EPOCHS)
     config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
     with _randomness_kept():
         model = replace(tagger.model, network=copy.deepcopy(tagger.model.network))

@@ -28,6 +28,7 @@ class ReplayedStep:
     student: ContinualTagger
     truth: Tensor | None  # [N] label ids with the labels of earlier types too
     epoch: int
+    epochs: int
     top: int  # labels shown of a distribution
 
     @property
@@ -37,10 +38,6 @@ class ReplayedStep:
     @property
     def labels(self) -> LabelSpace:
         return self.student.model.labels
-
-    @property
-    def epochs(self) -> int:
-        return self.student.config.epochs
 
     @property
     def teacher_ids(self) -> Tensor:
@@ -77,7 +74,7 @@ def replay_step(
             f"'{step.name}' ({', '.join(step.types)}).",
             remedy="Give the models from before and after this very step.",
         )
-    last = student.config.epochs
+    last = student.config.epochs_for(len(step.train))
     at = epoch if epoch is not None else best_epoch(student) or last
     if not 1 <= at <= last:
         raise ConfigError(f"There is no epoch {at}.", remedy=f"The step was trained for epochs 1 to {last}.")
@@ -85,7 +82,7 @@ def replay_step(
     prepared = prepared.on(student.model.network.device)
     if prepared.teacher is None:
         raise ModelError(f"'{step.name}' was prepared without a teacher.")
-    return ReplayedStep(prepared, prepared.teacher, student, _truth(step, labels, prepared), at, top)
+    return ReplayedStep(prepared, prepared.teacher, student, _truth(step, labels, prepared), at, last, top)
 
 
 def best_epoch(student: ContinualTagger) -> int | None:

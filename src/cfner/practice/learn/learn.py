@@ -101,7 +101,7 @@ def learn(
     _refuse_limit(max_forgetting)
     new_data = NewData.read(data, **(reading or {}))
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
-    tagger = ContinualTagger.open(model, **{"select_on": "new+old", **given})
+    tagger = ContinualTagger.open(model, **given)
     texts = read_unlabelled(unlabelled)
     call = _identity(tagger, new_data, types, old_labels, replay, texts)
     place.refuse_learned(call)
