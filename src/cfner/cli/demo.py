@@ -21,20 +21,22 @@ def demo(
         Path, o.Flag("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
     seed: Annotated[int, o.Flag(min=0, help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, o.Flag(min=1, max=1_000_000, help="Training sentences to generate.")] = 1000,
-    epochs: Annotated[int, o.Flag(min=1, help="Epochs per step.")] = 4,
+    size: Annotated[int, o.Flag(min=1, max=1_000_000, help="Labelled sentences to generate.")] = 1200,
+    epochs: Annotated[int, o.Flag(min=1, help="Epochs per step.")] = 3,
     encoder: Annotated[str, o.Flag("--encoder", "-e", help="Encoder to start from.")] = "minilm",
     device: o.Device = "auto",
     json: o.Json = False,
 ) -> None:
-    """Learn 16 clinical types in four steps, by plain fine-tuning and by CFNER, and compare."""
+    """Learn six types in three steps, by fine-tuning and by cfner's default method, and compare."""
     from cfner.benchmark.demo import run_demo
 
     screen = console()
     if not json:
         screen.print(
-            "A tagger learns 16 entity types in four steps. The text of each step is labelled only with its "
-            "own four types, and the earlier text is gone. Plain fine-tuning first, then CFNER."
+            "A tagger learns six entity types of clinical notes in three steps. The text of each step is "
+            "labelled only with its own two types, and the earlier text is gone. First plain fine-tuning, "
+            "then cfner's default method (own-other), which is also given notes without labels: the text "
+            "that your model reads every day."
         )
     result = run_demo(
         out,
@@ -61,21 +63,21 @@ def _watch(method: str, quiet: bool) -> Progress:
 
 
 def _tell(result: DemoResult, out: Path) -> None:
+    from cfner.benchmark.demo import METHODS
+
     screen = console()
     for name, run in result.results.items():
         screen.print()
         screen.print(matrix_table(run.matrix, f"{name}: F1 of each type after each step"))
     screen.print("\nOne sentence, tagged by both after the last step:")
-    screen.print("[dim]truth   [/dim] ", _truth(result.sentence))
+    screen.print("[dim]truth    [/dim] ", _truth(result.sentence))
     for name, prediction in result.predictions.items():
-        screen.print(f"[dim]{name:8}[/dim] ", coloured(prediction))
-    before, after = (run.matrix for run in result.results.values())
-    screen.print(
-        f"\nAfter the last step, micro-F1 over all 16 types: finetune {before.last_micro:.1f}, "
-        f"cfner {after.last_micro:.1f}."
-    )
+        screen.print(f"[dim]{name:9}[/dim] ", coloured(prediction))
+    ends = ", ".join(f"{name} {run.matrix.last_micro:.1f}" for name, run in result.results.items())
+    screen.print(f"\nAfter the last step, micro-F1 over all {len(result.stream.types)} types: {ends}.")
     say(f"Models, results.json and f1_by_step.svg are in {out}. Try:")
-    say(f'  cfner predict {out}/cfner "Dr. Lee saw the 54 year old in Boston on 3 May ."')
+    say(f"  cfner serve {out}/{METHODS[-1]}", wrap=False)
+    say(f'  cfner predict {out}/{METHODS[-1]} "Dr. Lee saw the 54 year old in Boston on 3 May ."', wrap=False)
 
 
 def _truth(sentence: Sentence) -> Text:
