@@ -23,7 +23,7 @@ def refusals(tagger: ContinualTagger, current: Sequence[str]) -> Iterator[Findin
     except CfnerError as error:
         yield Finding.refusal(error, "impossible type")
     try:
-        refuse_method(tagger.method, tagger.model.network.head.kind)
+        refuse_method(tagger.method, tagger.model)
     except CfnerError as error:
         yield Finding.refusal(error, "method")
 

@@ -105,7 +105,7 @@ def learn(
     texts = read_unlabelled(unlabelled)
     call = _identity(tagger, new_data, types, old_labels, replay, texts)
     place.refuse_learned(call)
-    refuse_method(tagger.method, tagger.model.network.head.kind)
+    refuse_method(tagger.method, tagger.model)
     guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)

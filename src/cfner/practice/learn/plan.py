@@ -10,6 +10,7 @@ from cfner.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from cfner.methods.registry import Method
+    from cfner.store.model_files import LoadedModel
 
 OLD_LABELS: Final = ("error", "ignore", "use")
 
@@ -71,16 +72,18 @@ def plan_step(
     )
 
 
-def refuse_method(method: Method, head: str) -> None:
-    """Methods that cannot teach a model whose old data is gone, or whose head is of another kind."""
+def refuse_method(method: Method, model: LoadedModel) -> None:
+    """Methods that need the old data, another kind of head, or one Other class that the model has not."""
     if method.from_scratch:
         raise ConfigError(
             f"The method '{method.variant}' needs all old data, which is not there.",
             remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
         )
     from cfner.methods.context import ExampleContext
+    from cfner.training.step import refuse_one_other
 
-    if head != "cosine" and method.objective(ExampleContext(1, 1)).needs_cosines:
+    refuse_one_other(method, model.labels)
+    if model.network.head.kind != "cosine" and method.objective(ExampleContext(1, 1)).needs_cosines:
         raise ConfigError(
             f"The method '{method.variant}' compares directions, which needs the cosine head; "
             "this model has a linear one.",
