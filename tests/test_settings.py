@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +253,52 @@ def test_a_recorded_method_counts_if_it_was_named(
     assert (later.method, later.parameters) == (("cfner", {"k": 5}) if named else ("extendner", {}))
     monkeypatch.undo()
     TrainingConfig.model_rebuild(force=True)
+
+
+@pytest.fixture
+def another_default(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A later version, whose default method is not the one that older folders were learned with."""
+    monkeypatch.setattr(TrainingConfig.model_fields["method"], "default", "own-other")
+    TrainingConfig.model_rebuild(force=True)
+    yield "own-other"
+    monkeypatch.undo()
+    TrainingConfig.model_rebuild(force=True)
+
+
+@pytest.fixture
+def older_folder(two_steps: Path, tmp_path: Path) -> Callable[[bool], Path]:
+    """A folder that was learned with cfner, by its name or because that was the default."""
+
+    def folder(named: bool) -> Path:
+        tagger = ContinualTagger.load(two_steps, 1)
+        assert tagger.record is not None
+        tagger.record.facts["method_named"] = named
+        tagger.record.facts["config"] |= {"parameters": {"k": 5}}
+        tagger._saved = None
+        tagger.save(tmp_path / "older")
+        return tmp_path / "older"
+
+    return folder
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("preset", [None, "paper"])
+def test_an_older_folder_learns_with_todays_default_unless_its_method_was_named(
+    preset: str | None,
+    named: bool,
+    older_folder: Callable[[bool], Path],
+    tiny_data: Path,
+    tmp_path: Path,
+    another_default: str,
+) -> None:
+    folder = older_folder(named)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Reached) as reached:
+        patch.setattr(ContinualTagger, "learn", _stop)
+        learn(folder, str(tiny_data), out=tmp_path / "m2", old_labels="ignore", preset=preset)
+    config = reached.value.config
+    assert config.method == ("cfner" if named or preset else another_default)
+    assert config.method_named is (named or preset is not None)
+    assert config.parameters == ({"k": 5} if named and not preset else {})
 
 
 def test_folders_that_do_not_say_keep_their_method() -> None:
