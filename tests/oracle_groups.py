@@ -29,7 +29,8 @@ class Space:
 
     @property
     def groups(self) -> list[int]:
-        return [g for g in sorted(set(self.group_of)) if self.labels(g)]
+        """Those with a label that means something: a group whose types were all taken away is not asked."""
+        return [g for g in sorted(set(self.group_of)) if any(c not in self.silent for c in self.labels(g))]
 
     @property
     def silent(self) -> list[int]:

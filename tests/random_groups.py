@@ -201,7 +201,7 @@ def _largest(word: slow.Word, space: slow.Space) -> int:
     odds = {
         c: word.old_z[c] - word.old_others[space.group_of[c]]
         for c in range(len(word.old_z))
-        if c != space.other
+        if c != space.other and space.group_of[c] in space.groups
     }
     best = max(odds, key=lambda c: odds[c], default=space.other)
     return best if odds.get(best, 0.0) > 0 else space.other

@@ -23,6 +23,7 @@ from random_groups import GroupStep, plain, random_space, random_step
 
 seeds = st.integers(0, 2**32 - 1)
 CLOSE = {"rel": 1e-8, "abs": 1e-9}
+ALMOST = {"rel": 1e-6, "abs": 1e-7}  # weights of matches are of single precision
 quick = settings(deadline=None, max_examples=120)
 
 
@@ -87,10 +88,10 @@ def test_losses_with_effects(seed: int, k: int, delta: float) -> None:
     current = set(step.current)
     learned = ClassifyGroups(predictions=MatchedPredictions(k))(step.inputs)
     expected = slow.classify(step.words, step.targets, step.space, current, matched=True)
-    assert float(learned.detach()) == pytest.approx(expected, **CLOSE)
+    assert float(learned.detach()) == pytest.approx(expected, **ALMOST)
     kept = KeepGroups(predictions=MatchedPredictions(k, None, Curriculum(delta, delta, 1)))(step.inputs)
     expected = slow.keep(step.words, step.targets, step.space, current, step.averaged)
-    assert float(kept.detach()) == pytest.approx(expected, **CLOSE)
+    assert float(kept.detach()) == pytest.approx(expected, **ALMOST)
     (learned + kept).backward()
     assert torch.isfinite(step.inputs.logits.grad).all()
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cfner.errors import CfnerError
     from cfner.practice.check.check import check
     from cfner.practice.diff.diff import diff_models
+    from cfner.practice.history.history import forget
     from cfner.practice.learn.learn import learn
     from cfner.store.open import open_model
     from cfner.stream.stream import Step, TaskStream
@@ -33,6 +34,7 @@ __all__ = [
     "TrainingConfig",
     "check",
     "diff_models",
+    "forget",
     "learn",
     "open_model",
 ]
@@ -48,6 +50,7 @@ _HOME = {
     "TrainingConfig": "cfner.training.config",
     "check": "cfner.practice.check.check",
     "diff_models": "cfner.practice.diff.diff",
+    "forget": "cfner.practice.history.history",
     "learn": "cfner.practice.learn.learn",
     "open_model": "cfner.store.open",
 }

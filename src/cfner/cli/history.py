@@ -1,4 +1,4 @@
-"""``cfner history``, ``rollback``, ``rename`` and ``merge``: a model's steps, and the way back."""
+"""``cfner history``, ``rollback``, ``rename``, ``merge`` and ``forget``: a model's steps, and the way back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def history(
             "▶" if step.current else "",
             str(step.number),
             str(step.parent or "·"),
-            step.name if step.kind in {"rename", "merge"} else step.kind,
+            step.name if step.kind in {"rename", "merge", "forget"} else step.kind,
             ", ".join(step.types),
             step.method or "·",
             _sentences(step),
@@ -92,6 +92,21 @@ def merge(
     from cfner.practice.history.history import merge as make_one
 
     _tell(make_one(model, types, into), model, json)
+
+
+def forget(
+    model: Model,
+    types: Annotated[list[str], typer.Argument(help="The types to take away.")],
+    json: o.Json = False,
+) -> None:
+    """Take entity types away, as a new step with the same weights: the model no longer finds them.
+
+    All other scores stay what they were. 'cfner rollback' brings the types back, and they can be learned
+    again.
+    """
+    from cfner.practice.history.history import forget as take_away
+
+    _tell(take_away(model, types), model, json)
 
 
 def _tell(step: PastStep, model: Path, as_json: bool) -> None:

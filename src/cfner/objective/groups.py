@@ -21,7 +21,9 @@ REST: Final = -2  # only some types of the group are annotated, and the word is 
 
 @dataclass(frozen=True)
 class LabelGroups:
-    """The groups of a step that have a label. Members of a group: its Other first, then its labels."""
+    """The groups of a step that have a label that is kept or learned. Members of a group: its Other first,
+    then its labels.
+    """
 
     numbers: tuple[int, ...]  # of the groups, as the label space counts them
     members: Tensor  # [G, M] columns; O's for the Other, and where a group has fewer
@@ -35,8 +37,9 @@ class LabelGroups:
     @classmethod
     def of(cls, group_of: Sequence[int], roles: LabelRoles) -> LabelGroups:
         labels: dict[int, list[int]] = {}
+        spoken = {*roles.kept.tolist(), *roles.new} - {roles.other}
         for label, group in enumerate(group_of):
-            if label != roles.other:
+            if label in spoken:
                 labels.setdefault(group, []).append(label)
         numbers = tuple(sorted(labels))
         size = (len(numbers), 1 + max((len(ids) for ids in labels.values()), default=0))

@@ -43,7 +43,7 @@ class LineageStep:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Those that the step learned or imported; of a renamed or merged model those of the step before."""
+        """Those that the step learned or imported; of other steps, what is left of the step before."""
         return tuple(self.record["types"])
 
     @property

@@ -36,7 +36,7 @@ class _Settings(_Open):
 
 class _Operation(_Open):
     types: list[StrictStr]
-    into: StrictStr
+    into: StrictStr | None = None  # types that were taken away became nothing
 
 
 class _Facts(_Open):

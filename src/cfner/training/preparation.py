@@ -157,7 +157,11 @@ def roles_of(
     there = range(len(labels)) if known is None else range(known)
     old = tuple(label for label in there if label != other and label not in learned)
     added = tuple(label for label in range(len(there), len(labels)) if label not in learned)
-    kept = tuple(label for label in there if label != other) if own_others and known is not None else None
+    kept = None
+    if own_others:
+        # what a group says all of whose types were taken away matters to nobody
+        heard = {labels.group_of[label] for label in labels.ids_of(labels.types)}
+        kept = [label for label in range(known or 0) if label != other and labels.group_of[label] in heard]
     return LabelRoles(other, old, (*sorted(learned), *added), len(labels), kept)
 
 

@@ -16,6 +16,7 @@ from cfner.store.link_steps import link_files
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
 from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
+from cfner.stream.labels import LabelSpace
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
 
@@ -25,9 +26,9 @@ class PastStep:
     """One step of a model folder, as ``cfner history`` tells it."""
 
     number: int
-    kind: str  # learn, import, rename or merge
+    kind: str  # learn, import, rename, merge or forget
     name: str
-    types: tuple[str, ...]  # what it learned, imported or renamed
+    types: tuple[str, ...]  # what it learned, imported, renamed or took away
     all_types: tuple[str, ...]  # what the model knows after it
     parent: int | None
     current: bool
@@ -91,7 +92,18 @@ def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
     return _relabelled(model, "merge", list(dict.fromkeys(types)), into)
 
 
-def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -> PastStep:
+def forget(model: str | Path, types: str | Sequence[str]) -> PastStep:
+    """Take types away, as a new step with the same weights: what was one of them is now O.
+
+    All other scores stay what they were. ``rollback`` brings the types back, and they can be learned again.
+    """
+    gone = [types] if isinstance(types, str) else list(dict.fromkeys(types))
+    if not gone:
+        raise StreamError("There is no type to forget.", remedy="Name at least one.")
+    return _relabelled(model, "forget", gone, None)
+
+
+def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str | None) -> PastStep:
     folder = ModelFolder(model)
     folder.current_name()  # is there a model at all?
     with locked(folder.path, wait=PATIENCE):
@@ -101,41 +113,57 @@ def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str) -
     return _told(lineage_step(model, added.name), current=True)
 
 
-def _write_relabelled(path: Path, source: StoredStep, kind: str, types: Sequence[str], into: str) -> None:
+def _write_relabelled(
+    path: Path, source: StoredStep, kind: str, types: Sequence[str], into: str | None
+) -> None:
+    """The step ``source`` with ``types`` called ``into``; None takes them away."""
     step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
-    renamed = read_labels(source).renamed(types, into)
+    before = read_labels(source)
+    labels = _without(before, types) if into is None else before.renamed(types, into)
 
     def names(old: Sequence[str]) -> list[str]:
-        return list(dict.fromkeys(into if type_ in types else type_ for type_ in old))
+        new = (into if type_ in types else type_ for type_ in old)
+        return list(dict.fromkeys(type_ for type_ in new if type_ is not None))
 
     # a merged type must not be both learned here and known before
     current = names(step["types"])
     record = {
         **{key: value for key, value in step.items() if key not in {"data", "history", "best_epoch"}},
         "kind": kind,
-        "name": f"{kind} {', '.join(types)} -> {into}",
+        "name": f"{kind} {', '.join(types)}" + ("" if into is None else f" -> {into}"),
         "types": current,
         "known": [type_ for type_ in names(step["known"]) if type_ not in current],
         "operation": {"types": list(types), "into": into},
     }
     link_files(source, path, leave_out=_WRITTEN_ANEW)
-    write_json(path / LABELS, {**source.read_json(LABELS), **renamed.to_json()})
+    write_json(path / LABELS, {**source.read_json(LABELS), **labels.to_json()})
     write_json(path / FACTS, as_stored(record, source.hash))
-    if kind == "rename" and scores is not None:  # merged types would have to be scored again
+    # where types were merged or taken away, words may get other labels: the model has to be scored again
+    if kind == "rename" and scores is not None:
         old = source.read_json(SCORES)
         per_type = {into if type_ in types else type_: row for type_, row in old["per_type"].items()}
         write_json(path / SCORES, {**old, "types": names(old["types"]), "per_type": per_type})
 
 
+def _without(labels: LabelSpace, types: Sequence[str]) -> LabelSpace:
+    left = labels.without(types)
+    if not left.types:
+        raise StreamError(
+            f"These are all types that the model knows ({', '.join(labels.types)}): nothing would be left.",
+            remedy="Leave it at least one, or train a new model.",
+        )
+    return left
+
+
 def _told(step: LineageStep, current: bool) -> PastStep:
-    scores, operation, learned = step.scores, step.record.get("operation"), step.kind == "learn"
+    scores, learned = step.scores, step.kind == "learn"
     if scores is not None and set(scores.types) != set(step.known):  # a mean over some of them would mislead
         scores = None
     return PastStep(
         number=step.number,
         kind=step.kind,
         name=step.name,
-        types=tuple([operation["into"]] if operation else step.types),
+        types=_types(step),
         all_types=step.known,
         parent=step.parent,
         current=current,
@@ -147,3 +175,11 @@ def _told(step: LineageStep, current: bool) -> PastStep:
         saved=step.stored.saved(),
         hash=step.hash,
     )
+
+
+def _types(step: LineageStep) -> tuple[str, ...]:
+    operation = step.record.get("operation")
+    if not operation:
+        return step.types
+    into = operation.get("into")
+    return tuple(operation["types"]) if into is None else (into,)
