@@ -89,7 +89,7 @@ def moved(before: LoadedModel, after: LoadedModel, name: str) -> list[int]:
 
 
 def test_more_data_for_a_part_of_group_0(checkpoint_and_own: Path, tiny_corpus: Corpus) -> None:
-    """One of the checkpoint's two types is labelled: only its rows move."""
+    """One of the checkpoint's two types is labelled: its rows move, and nothing else does."""
     train = tuple(sentence.only(["city"]) for sentence in tiny_corpus.train)
     step = Step(types=("city",), train=train, known=("animal", "dish", "person"), index=2)
     before, after = learned(checkpoint_and_own, step)

@@ -1,4 +1,4 @@
-"""``cfner history``, ``rollback``, ``rename``, ``merge`` and ``forget``: a model's steps, and the way back."""
+"""``cfner history``, ``rollback``, ``rename``, ``merge``, ``forget``: a model's steps, and the way back."""
 
 from __future__ import annotations
 

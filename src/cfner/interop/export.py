@@ -38,7 +38,7 @@ def export_model(
     """
     # not at the top: whoever only predicts does not need them
     from cfner.interop.calibration import built_in, compare, read_calibration, word_logits
-    from cfner.interop.hf_export import write_huggingface
+    from cfner.interop.hf_export import stock_columns, write_huggingface
     from cfner.interop.model_card import Provenance, model_card
     from cfner.interop.onnx_export import write_onnx_folder
 
@@ -55,11 +55,12 @@ def export_model(
         model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
     with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         norm = None
+        original = word_logits(model.network, model.encode(measured_on.sentences))
         if to == "hf":
             logits, norm = write_huggingface(model, unfinished, measured_on)
+            original = stock_columns(original, model.labels)
         else:
             logits = write_onnx_folder(model, unfinished, measured_on, int8=int8)
-        original = word_logits(model.network, model.encode(measured_on.sentences))
         report = ExportReport(
             kind="onnx-int8" if int8 else to,
             folder=target,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
@@ -16,6 +16,9 @@ from cfner.network.encoders import quiet_transformers
 from cfner.network.head import CosineHead, Head, LinearHead
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, write_tokenizer
+from cfner.stream.labels import OTHER, LabelSpace
+
+UNHEARD: Final = -1e4  # log-odds of labels that must never win: their types were taken away
 
 
 def write_huggingface(
@@ -25,7 +28,8 @@ def write_huggingface(
 
     A linear head is written as it is. A cosine head becomes a linear one: the logits of a word are those of
     the original times the length of its features over the mean length, which is measured (and returned). All
-    logits of a word are scaled alike, so its label stays.
+    logits of a word are scaled alike, so its label stays. Types with Others of their own become labels like
+    any other, whose logits are those of O plus their log-odds.
     """
     is_cosine = isinstance(model.network.head, CosineHead)
     norm = mean_feature_norm(model, measured_on) if is_cosine else None
@@ -44,30 +48,52 @@ def stock_model(model: LoadedModel, mean_norm: float | None = None) -> Any:
         name for name in ("classifier", "score") if isinstance(getattr(body, name, None), nn.Identity)
     )
     weight, bias = folded(model.network.head, mean_norm)
+    other, unheard = model.labels.other_id, list(model.labels.unheard)
+    weight[unheard], bias[unheard] = weight[other].clone(), bias[other] + UNHEARD
     layer = nn.Linear(weight.shape[1], weight.shape[0])
     with torch.no_grad():
         layer.weight.copy_(weight)
         layer.bias.copy_(bias)
     setattr(body, place, layer)
     body.num_labels = len(weight)
-    name_labels(body.config, model.labels.labels)
+    name_labels(body.config, model.labels)
     return body
+
+
+def stock_columns(logits: Tensor, labels: LabelSpace) -> Tensor:
+    """[N, C] of the original, as the stock model gives them: without what nobody listens to."""
+    unheard = list(labels.unheard)
+    columns = logits.clone()
+    columns[:, unheard] = logits[:, [labels.other_id]] + UNHEARD
+    return columns
 
 
 def folded(head: Head, mean_norm: float | None) -> tuple[Tensor, Tensor]:
     """(weight [C, H], bias [C]) of the linear layer that stands for a head."""
+    own = head.group_of.cpu() > 0
     if isinstance(head, LinearHead):
-        return head.weight.detach().cpu(), head.bias.detach().cpu()
+        weight, bias = head.weight.detach().cpu().clone(), head.bias.detach().cpu().clone()
+        weight[own] += weight[head.other]  # z_O + z_c: the Other of its own is 0
+        bias[own] += bias[head.other]
+        return weight, bias
     if not isinstance(head, CosineHead) or mean_norm is None:
         raise TypeError(f"no way to fold a {type(head).__name__} with a mean norm of {mean_norm}")
-    rows = F.normalize(head.weight.detach(), dim=1) * head.sigma.detach() / mean_norm
-    return rows.cpu(), torch.zeros(len(rows))
+    rows = F.normalize(head.weight.detach(), dim=1).cpu() * head.sigma.detach().cpu()
+    if head.own_groups:
+        group = head.group_of.cpu()[own] - 1
+        towards = F.normalize(head.weight.detach(), dim=1).cpu()[own]
+        away = F.normalize(head.others.detach(), dim=1).cpu()[group]
+        rows[own] = rows[head.other] + head.sigmas.detach().cpu()[group, None] * (towards - away)
+    return rows / mean_norm, torch.zeros(len(rows))
 
 
-def name_labels(config: Any, labels: tuple[str, ...]) -> None:
-    config.id2label = dict(enumerate(labels))
+def name_labels(config: Any, labels: LabelSpace) -> None:
+    """Labels that name no type are called O, too: that is what a stock pipeline leaves out."""
+    names = [OTHER if number in labels.silent else label for number, label in enumerate(labels.labels)]
+    config.id2label = dict(enumerate(names))
     # merged types have several numbers of one name: the name stands for the first of them
-    config.label2id = {label: number for number, label in reversed(tuple(enumerate(labels)))}
+    first = {label: number for number, label in reversed(tuple(enumerate(names)))}
+    config.label2id = {**first, OTHER: labels.other_id}
 
 
 def save_tokenizer(model: LoadedModel, folder: Path) -> None:

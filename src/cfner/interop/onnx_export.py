@@ -34,7 +34,7 @@ def write_onnx_folder(
     save_tokenizer(model, folder)
     body: Any = model.network.body
     config = copy.deepcopy(body.config)
-    name_labels(config, model.labels.labels)
+    name_labels(config, model.labels)
     config.architectures = [type(body).__name__]
     config.to_json_file(folder / "config.json", use_diff=True)
     limits = {"max_length": model.max_length, "overlap": model.overlap}

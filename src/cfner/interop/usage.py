@@ -5,7 +5,6 @@ from __future__ import annotations
 from cfner.files.markdown import escaped
 from cfner.interop.export_folder import ExportReport
 from cfner.store.model_files import LoadedModel
-from cfner.stream.labels import NOT_FOR_WORDS
 
 _PIPELINE = """\
 ```python
@@ -35,7 +34,8 @@ is that of its first subword. Labels and scheme are in labels.json, the names al
 
 def usage(model: LoadedModel, report: ExportReport) -> str:
     if report.kind == "hf":
-        points = [*_word_differences(model), *_scheme_differences(model), _length(model), _scores(report)]
+        scores = _scores(report, model.labels.has_own_others)
+        points = [*_word_differences(model), *_scheme_differences(model), _length(model), scores]
         points.append(
             "A text that holds one of the tokenizer's special tokens (such as `[SEP]`) is read as that "
             "token; cfner reads it as text."
@@ -77,10 +77,11 @@ def _scheme_differences(model: LoadedModel) -> list[str]:
             f"The labels follow the scheme {model.labels.scheme}, but the pipeline joins `B-` and `I-` only: "
             "it gives the parts of a mention one by one. Join them by their labels, or use cfner."
         )
-    ignored = sorted(NOT_FOR_WORDS & set(model.labels.labels))
-    if ignored:
-        names = ", ".join(f'"{name}"' for name in ["O", *ignored])
-        points.append(f"Some labels name no type; pass `ignore_labels=[{names}]`.")
+    if set(model.labels.silent) - set(model.labels.unheard) and model.labels.has_own_others:
+        points.append(
+            "Some labels name no type and are called `O` here. Where such a label is the largest, the "
+            "pipeline finds nothing; cfner still asks the types that are decided apart from it."
+        )
     return points
 
 
@@ -91,7 +92,7 @@ def _length(model: LoadedModel) -> str:
     )
 
 
-def _scores(report: ExportReport) -> str:
+def _scores(report: ExportReport, own_others: bool) -> str:
     same, where = report.agreement, escaped(report.calibrated_on)
     measured = (
         f"{same.words} words ({where}): the same label for all of them, probabilities "
@@ -99,6 +100,14 @@ def _scores(report: ExportReport) -> str:
         "at most"
     )
     meaning = "The pipeline's score is the mean probability of a mention's labels, cfner's that of its type"
+    if own_others:
+        meaning = (
+            "Types of this model are decided apart from each other, each against an Other class of its own. "
+            "cfner's score is the probability of the type against its own Other, which stays what it is when "
+            "types are added. The pipeline's is a softmax over all labels, in which `O` shrinks with every "
+            "type: nine types that are each 90 % sure that a word is none of theirs leave `O` 50 %. So do "
+            "not use a threshold of the one for the other"
+        )
     if report.mean_feature_norm is None:
         return f"{meaning}. The weights are the original's. Measured on {measured}."
     return (

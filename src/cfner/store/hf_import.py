@@ -13,7 +13,7 @@ from cfner.network.head import LinearHead
 from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
 from cfner.store.pretrained import load_pretrained, recorded
-from cfner.stream.labels import LabelSpace
+from cfner.stream.labels import FORGOTTEN, OTHER, LabelSpace
 
 
 def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel:
@@ -69,4 +69,11 @@ def _label_names(config: Any, source: str) -> list[str]:
             where=source,
             remedy="Fetch or save it anew.",
         )
-    return [str(config.id2label[number]) for number in range(config.num_labels)]
+    names = [str(config.id2label[number]) for number in range(config.num_labels)]
+    others = [number for number, name in enumerate(names) if name == OTHER]
+    # an export calls labels O, too, whose types were taken away; label2id says which is O itself
+    real = config.label2id.get(OTHER) if isinstance(config.label2id, dict) else None
+    for number in others:
+        if number != (real if real in others else others[0]):
+            names[number] = FORGOTTEN
+    return names

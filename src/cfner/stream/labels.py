@@ -157,6 +157,12 @@ class LabelSpace:
             if type_ is None and number != self.other_id
         )
 
+    @cached_property
+    def unheard(self) -> tuple[int, ...]:
+        """Numbers whose whole group names no type any more: whatever it says, nobody listens."""
+        heard = {self.group_of[number] for number in self.ids_of(self.types)}
+        return tuple(number for number in self.silent if self.group_of[number] not in heard)
+
     def grown(self, new_types: Iterable[str], own: Grouping | None = None) -> Self:
         """This space with the labels of ``new_types`` at the end, in the scheme of this space.
 

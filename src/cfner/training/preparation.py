@@ -159,9 +159,8 @@ def roles_of(
     added = tuple(label for label in range(len(there), len(labels)) if label not in learned)
     kept = None
     if own_others:
-        # what a group says all of whose types were taken away matters to nobody
-        heard = {labels.group_of[label] for label in labels.ids_of(labels.types)}
-        kept = [label for label in range(known or 0) if label != other and labels.group_of[label] in heard]
+        # what a group says all of whose types were taken away is not worth keeping
+        kept = [label for label in range(known or 0) if label != other and label not in labels.unheard]
     return LabelRoles(other, old, (*sorted(learned), *added), len(labels), kept)
 
 
@@ -185,9 +184,10 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
             network.head = empty_head(config.head, network.head.hidden, config.sigma).to(network.device)
             grow(network, ctx.ask(network), ctx.data.gold, ctx.labels)
         else:  # at random; also where a bound starts from scratch with the labels of a checkpoint
-            labels, other = ctx.labels, ctx.labels.other_id
-            hidden, count = network.head.hidden, len(labels)
-            head = make_head(config.head, hidden, count, config.sigma, groups=labels.group_of, other=other)
+            labels, hidden = ctx.labels, network.head.hidden
+            head = make_head(
+                config.head, hidden, len(labels), config.sigma, groups=labels.group_of, other=labels.other_id
+            )
             network.head = head.to(network.device)
         targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, {})
         if not plain:
