@@ -25,7 +25,7 @@ from cfner.training.environment import make_accelerator
 from cfner.training.new_model import new_model
 from cfner.training.progress import Progress, Silent
 from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
-from cfner.training.step import refuse_one_other, train_step
+from cfner.training.step import refuse_model, train_step
 from cfner.training.unfinished_step import UnfinishedStep
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ContinualTagger:
         parent = self._saved.hash if self._saved is not None else self._parent
         kept = None if unfinished is None else UnfinishedStep(unfinished, step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
-        refuse_one_other(self.method, self.model.labels)
+        refuse_model(self.method, self.model)
         labels = self.model.labels.grown((*step.types, *replayed), self.method.grouping)
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
         trained = train_step(

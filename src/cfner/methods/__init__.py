@@ -23,6 +23,7 @@ from cfner.methods.registry import (
     wrapper_class,
     wrapper_names,
 )
+from cfner.network.grow_experts import refuse_top, with_expert
 from cfner.network.network import Network
 from cfner.network.probes import AttentionMaps, Features, LayerSums, Probe, Reading
 from cfner.objective.effects import with_causal_effect
@@ -94,9 +95,11 @@ __all__ = [
     "method_class",
     "method_names",
     "read_by_both",
+    "refuse_top",
     "register",
     "summary",
     "with_causal_effect",
+    "with_expert",
     "wrapper_class",
     "wrapper_names",
 ]

@@ -56,6 +56,11 @@ class StepContext(Protocol):
         ...
 
     @property
+    def has_old(self) -> bool:
+        """Whether there is an old network: not in a first step."""
+        ...
+
+    @property
     def old(self) -> Network:
         """The network as it came in, frozen: the usual teacher, and weights to fuse with."""
         ...
@@ -115,6 +120,10 @@ class ExampleContext:
     @property
     def data(self) -> NoReturn:
         raise self._without("data")
+
+    @property
+    def has_old(self) -> bool:
+        return self.old_types > 0
 
     @property
     def old(self) -> NoReturn:

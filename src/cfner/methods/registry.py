@@ -54,6 +54,7 @@ class Method:
     # The first step has no teacher. A plain one is cross-entropy without any hook, the same for all methods,
     # so that a grid computes it once. Otherwise the hooks are called in it, too, without a teacher.
     plain_first_step: ClassVar[bool] = True
+    adds_experts: ClassVar[bool] = False  # whether it goes on from a model that has experts
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
     published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
 
@@ -83,6 +84,12 @@ class Method:
     def slices(self, step: Step) -> tuple[Slice, ...]:
         """The text that a step is learned from. Default: its own data, replayed and unlabelled sentences."""
         return tuple(part for part in step.slices if self.reads_unlabelled or not part.unlabelled)
+
+    def grow(self, network: Network, ctx: StepContext) -> Network:
+        """The network that a step trains, before its head gets the new labels. Default: the one that came in.
+        Called in every step, the first one too.
+        """
+        return network
 
     def begin(self, network: Network, ctx: StepContext) -> None:
         """Called when the head has grown, before the first batch: decide what is trained.
@@ -209,6 +216,11 @@ def _wrapped(base: type[Method], wrapper: type[Wrapper]) -> type[Method]:
         raise ConfigError(
             f"There is no '{name}': {base.name} starts from scratch, so it has no old network.",
             remedy=f"Add {wrapper.name} to a method that goes on from the step before.",
+        )
+    if base.adds_experts:
+        raise ConfigError(
+            f"There is no '{name}': {base.name} trains new experts and leaves the old ones as they are.",
+            remedy=f"Use {base.name} as it is, or add {wrapper.name} to a method that trains one network.",
         )
     if twice := sorted(base.Parameters.model_fields.keys() & wrapper.Parameters.model_fields.keys()):
         raise ConfigError(

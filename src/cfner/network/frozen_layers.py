@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,6 +20,20 @@ from cfner.batches.loader import TokenBatch, inference_batches
 from cfner.errors import ConfigError
 
 _LAYER_LISTS = (("encoder", "layer"), ("transformer", "layer"), (None, "layers"))
+
+
+class LowerLayers(Protocol):
+    """The lowest layers of an encoder, by themselves."""
+
+    body: nn.Module
+
+    def lower(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor: ...
+
+
+class Frozen(Protocol):
+    """What does not move while a network is trained: what it gives may be computed once for a whole text."""
+
+    def cached(self, text: EncodedText, device: torch.device, batch_size: int) -> CachedLowerLayers: ...
 
 
 class _Given(nn.Module):
@@ -33,29 +47,38 @@ class _Given(nn.Module):
         return self.hidden
 
 
+def layer_list(
+    body: nn.Module, remedy: str = "Leave freeze_layers at 0 for this encoder."
+) -> tuple[Any, str]:
+    """(the module that has the encoder's list of layers, the list's name in it); refused if there is none.
+
+    ``remedy``: what to do then.
+    """
+    base: Any = getattr(body, "base_model", body)
+    for holder, attribute in _LAYER_LISTS:
+        owner = base if holder is None else getattr(base, holder, None)
+        if isinstance(getattr(owner, attribute, None), nn.ModuleList):
+            break
+    else:
+        raise ConfigError(
+            f"The layers of {type(base).__name__} cannot be told apart, so none can be frozen.", remedy=remedy
+        )
+    if getattr(owner, "conv", None) is not None:
+        raise ConfigError(
+            f"{type(base).__name__} has a convolution beside its first layer, so none can be frozen.",
+            remedy=remedy,
+        )
+    return owner, attribute
+
+
 class SplitEncoder:
     """``body`` split above its ``lowest`` layers."""
 
     def __init__(self, body: nn.Module, lowest: int) -> None:
         base: Any = getattr(body, "base_model", body)
         self.body, self.base, self.lowest = body, base, lowest
-        for holder, attribute in _LAYER_LISTS:
-            owner = base if holder is None else getattr(base, holder, None)
-            if isinstance(getattr(owner, attribute, None), nn.ModuleList):
-                self.owner: Any = owner
-                self.attribute = attribute
-                break
-        else:
-            raise ConfigError(
-                f"The layers of {type(base).__name__} cannot be told apart, so none can be frozen.",
-                remedy="Leave freeze_layers at 0 for this encoder.",
-            )
+        self.owner, self.attribute = layer_list(body)
         self.layers: nn.ModuleList = getattr(self.owner, self.attribute)
-        if getattr(self.owner, "conv", None) is not None:
-            raise ConfigError(
-                f"{type(base).__name__} has a convolution beside its first layer, so none can be frozen.",
-                remedy="Leave freeze_layers at 0 for this encoder.",
-            )
         if not 0 < lowest < len(self.layers):
             raise ConfigError(
                 f"freeze_layers {lowest} is not possible: the encoder has {len(self.layers)} layers.",
@@ -85,6 +108,10 @@ class SplitEncoder:
             hook.remove()
         return caught[0]
 
+    def cached(self, text: EncodedText, device: torch.device, batch_size: int) -> CachedLowerLayers:
+        """What the lowest layers give for a whole text, computed once."""
+        return CachedLowerLayers(self, text, device, batch_size)
+
     def upper(self, hidden: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Any:
         """The body's output, computed from ``hidden`` on."""
         with self._lent(self.layers[self.lowest :], _Given(hidden)):
@@ -111,7 +138,7 @@ class SplitEncoder:
 class CachedLowerLayers:
     """What the lowest layers give for every window of a text, computed once. 4 H bytes for each subword."""
 
-    def __init__(self, parts: SplitEncoder, text: EncodedText, device: torch.device, batch_size: int) -> None:
+    def __init__(self, parts: LowerLayers, text: EncodedText, device: torch.device, batch_size: int) -> None:
         self.parts = parts
         self.starts = torch.from_numpy(np.asarray(text.window_bounds[:-1], dtype=np.int64)).to(device)
         size = int(text.window_bounds[-1])

@@ -100,6 +100,12 @@ class Head(nn.Module):
         """
         raise NotImplementedError
 
+    def adopted(self, source: Head, rows: Sequence[int], groups: Sequence[int]) -> Head:
+        """A new head with labels of ``source`` appended, whose log-odds are those of ``source``, up to
+        rounding. ``groups``: what their groups are here; one that is new brings its Other along.
+        """
+        raise NotImplementedError
+
     def imprint_rows(self, means: Tensor) -> Tensor:
         """Scale mean normalised features ``[N, H]`` to the mean norm of the present rows."""
         norms = self.weight.detach().norm(dim=1)
@@ -181,6 +187,22 @@ class CosineHead(Head):
                 head.others[self.own_groups :] = others.to(self.weight)
         return head.to(self.weight.device)
 
+    def adopted(self, source: Head, rows: Sequence[int], groups: Sequence[int]) -> CosineHead:
+        if not isinstance(source, CosineHead):
+            raise TypeError(f"a cosine head cannot take rows of a {type(source).__name__}")
+        others = torch.cat(
+            [source.weight[source.other, None], *([source.others] if source.own_groups else [])]
+        )
+        sigmas = torch.cat([source.sigma[None], *([source.sigmas] if source.own_groups else [])])
+        # of each new group here: the group there
+        its = {here: source.groups[row] for row, here in zip(rows, groups, strict=True)}
+        new = [its[here] for here in sorted(its) if here > self.own_groups]
+        with torch.no_grad():
+            head = self.grown(source.weight[list(rows)], groups, others[new])
+            if new:
+                head.sigmas[self.own_groups :] = sigmas[new]
+        return head
+
 
 class LinearHead(Head):
     """``z = h W^T + b``: kept as it is when a checkpoint comes with one. The z of an own Other is 0: only
@@ -221,6 +243,16 @@ class LinearHead(Head):
             head.weight.copy_(torch.cat([self.weight, rows.to(self.weight)]))
             head.bias.copy_(torch.cat([self.bias, self.bias.mean() * shared]))
         return head.to(self.weight.device)
+
+    def adopted(self, source: Head, rows: Sequence[int], groups: Sequence[int]) -> LinearHead:
+        if not isinstance(source, LinearHead):
+            raise TypeError(f"a linear head cannot take rows of a {type(source).__name__}")
+        chosen = list(rows)
+        shared = (source.group_of[chosen] == 0).to(source.weight)
+        with torch.no_grad():
+            head = self.grown(source.weight[chosen] - shared[:, None] * source.weight[source.other], groups)
+            head.bias[self.labels :] = source.bias[chosen] - shared * source.bias[source.other]
+        return head
 
 
 def _only(mask: Tensor, gradient: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from cfner.batches.loader import TokenBatch
-from cfner.network.frozen_layers import CachedLowerLayers
+from cfner.network.frozen_layers import CachedLowerLayers, Frozen, SplitEncoder
 from cfner.network.head import Head, LinearHead
 from cfner.network.probes import Probe, Reading
 
@@ -41,24 +41,21 @@ class Network(nn.Module):
     ) -> TaggerOutput:
         """``lower``: what the encoder's frozen lowest layers give for the batch's text, if it is kept."""
         out: Any
-        if lower is not None:
+        if lower is not None and isinstance(lower.parts, SplitEncoder):
             out = lower.parts.upper(lower.of(batch), batch.input_ids, batch.attention_mask)
         else:
-            wanted = {"output_hidden_states": any(probe.hidden_states for probe in probes)}
-            if any(probe.attentions for probe in probes):
-                wanted["output_attentions"] = True
-            out = self.body(input_ids=batch.input_ids, attention_mask=batch.attention_mask, **wanted)
-        features = out.logits[batch.rows, batch.positions]  # [B, T, H] -> [W, H]
-        # the head is small and its scores decide: full precision, whatever the encoder computes in
+            out = self.body(
+                input_ids=batch.input_ids, attention_mask=batch.attention_mask, **outputs_for(probes)
+            )
+        features, logits = words_of(out, self.head, batch)
         with torch.autocast(features.device.type, enabled=False):
-            features = features.float()
-            if isinstance(self.head, LinearHead):
-                # over all positions, as a stock token classifier does: the same product, to the last bit
-                logits = self.head(out.logits.float())[batch.rows, batch.positions]
-            else:
-                logits = self.head(features)
             readings = {probe.name: probe.read(features, out, batch) for probe in probes}
         return TaggerOutput(features, logits, readings)
+
+    def columns(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """[B, T] -> [B, T, C]: the same at every position, words or not, for runtimes that know no words."""
+        out: Any = self.body(input_ids=input_ids, attention_mask=attention_mask)
+        return columns_of(out, self.head)
 
     @contextmanager
     def ready_for(self, probes: Sequence[Probe]) -> Iterator[None]:
@@ -91,11 +88,65 @@ class Network(nn.Module):
         """Append label rows to the head, with the Others of groups that are new; nothing is frozen."""
         self.head = self.head.grown(rows, groups, others)
 
-    def train_embeddings(self, wanted: bool) -> None:
-        """Whether the encoder's subword embedding table is trained."""
+    @property
+    def labels(self) -> int:
+        """How many labels it has columns for."""
+        return self.head.labels
+
+    def known_rows(self, labels: Collection[int]) -> Tensor:
+        """[n, H] the head's rows of those of the labels that it has."""
+        return self.head.weight.detach()[[label for label in labels if label < self.labels]]
+
+    def imprint_rows(self, means: Tensor) -> Tensor:
+        """Scale mean normalised features ``[N, H]`` to rows like those that it has."""
+        return self.head.imprint_rows(means)
+
+    @property
+    def encoders(self) -> tuple[nn.Module, ...]:
+        """The Hugging Face modules that it is made of."""
+        return (self.body,)
+
+    def new_groups(self, groups: Sequence[int]) -> list[int]:
+        """Which of the groups of labels to be added have no Other class yet, ascending."""
+        return list(range(self.head.own_groups + 1, max(groups, default=0) + 1))
+
+    def free(self, *, lowest: int, embeddings: bool) -> Frozen | None:
+        """Say what of the encoder is trained: all but its ``lowest`` layers, the subword embedding table only
+        if wanted. Returns what does not move, if its output can be computed once.
+        """
         body: Any = self.body
+        body.requires_grad_(True)  # an earlier step may have been trained with more frozen
         for parameter in body.get_input_embeddings().parameters():
-            parameter.requires_grad_(wanted)
+            parameter.requires_grad_(embeddings)
+        if not lowest:
+            return None
+        parts = SplitEncoder(body, lowest)
+        parts.freeze()
+        return parts
+
+
+def outputs_for(probes: Sequence[Probe]) -> dict[str, bool]:
+    """What an encoder must be asked to hand over, for these probes to read."""
+    wanted = {"output_hidden_states": any(probe.hidden_states for probe in probes)}
+    return {**wanted, "output_attentions": True} if any(probe.attentions for probe in probes) else wanted
+
+
+def words_of(out: Any, head: Head, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+    """(features [W, H], columns [W, C]) of a batch's words, from an encoder's output [B, T, H]."""
+    # the head is small and its scores decide: full precision, whatever the encoder computes in
+    with torch.autocast(out.logits.device.type, enabled=False):
+        features = out.logits[batch.rows, batch.positions].float()
+        if isinstance(head, LinearHead):
+            # over all positions, as a stock token classifier does: the same product, to the last bit
+            return features, head(out.logits.float())[batch.rows, batch.positions]
+        return features, head(features)
+
+
+def columns_of(out: Any, head: Head) -> Tensor:
+    """[B, T, C] the columns of every position."""
+    rows, tokens, hidden = out.logits.shape
+    columns: Tensor = head(out.logits.reshape(-1, hidden))  # heads see words: [W, H] -> [W, C]
+    return columns.reshape(rows, tokens, -1)
 
 
 def copy_head(head: Head) -> Head:

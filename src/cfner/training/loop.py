@@ -16,7 +16,7 @@ from torch.nn.utils import get_total_norm
 from cfner.batches.loader import LengthBuckets, TokenBatch, training_loader
 from cfner.errors import TrainingError
 from cfner.network.dropout import set_dropout
-from cfner.network.frozen_layers import CachedLowerLayers, SplitEncoder
+from cfner.network.frozen_layers import CachedLowerLayers, Frozen
 from cfner.network.inference import outputs
 from cfner.network.network import Network, TaggerOutput
 from cfner.objective.matching import ScoreBank
@@ -42,12 +42,12 @@ def train(
     seed: int,
     evaluate: Callable[[Network], dict[str, float]] | None,
     progress: Progress,
-    split: SplitEncoder | None = None,
+    split: Frozen | None = None,
     unfinished: UnfinishedStep | None = None,
 ) -> TrainingState:
     """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
 
-    ``split``: the encoder in two parts, if its lowest layers are frozen: their output is computed once. With
+    ``split``: the layers that do not move, if there are any: their output is computed once. With
     ``unfinished``, an interrupted step goes on after its last written epoch, bit for bit.
     """
     set_dropout(network.body, config.dropout)
@@ -76,7 +76,7 @@ def train(
     step = BatchLosses(model, network, prepared.on(network.device), config)
     if split is not None and not any(p.hidden_states or p.attentions for p in step.probes):
         text = prepared.data.text
-        step.lower = CachedLowerLayers(split, text, network.device, batch_size=config.eval_batch_size)
+        step.lower = split.cached(text, network.device, batch_size=config.eval_batch_size)
     bank = step.prepared.bank
     resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
@@ -183,17 +183,6 @@ class BatchLosses:
             self.network, self.prepared.data.text, batch_size=self.config.eval_batch_size, windows=windows
         ):
             bank.update(seen.refs, out.logits)
-
-
-def freeze_layers(network: Network, config: TrainingConfig) -> SplitEncoder | None:
-    """Decide what of the encoder is trained; with frozen layers, the encoder in its two parts."""
-    network.body.requires_grad_(True)  # an earlier step may have been trained with more frozen
-    network.train_embeddings(config.train_embeddings)
-    if not config.freeze_layers:
-        return None
-    parts = SplitEncoder(network.body, config.freeze_layers)
-    parts.freeze()
-    return parts
 
 
 def derived_seed(*parts: int) -> int:

@@ -45,11 +45,15 @@ class TrainingContext:
         self.config, self.known, self.own_others = config, known, own_others
         self.epochs, self.freeze_other = config.epochs_for(len(step.train)), config.freeze_other
         self.old_types, self.new_types = len(labels.types) - len(current), len(current)
-        self.roles = roles_of(labels, current, None if known is None else known.head.labels, own_others)
+        self.roles = roles_of(labels, current, None if known is None else known.labels, own_others)
 
     @cached_property
     def groups(self) -> LabelGroups:
         return LabelGroups.of(self.labels.group_of, self.roles)
+
+    @property
+    def has_old(self) -> bool:
+        return self.known is not None
 
     @property
     def old(self) -> Network:
@@ -226,8 +230,7 @@ def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace
     from an earlier step; a type with no token at all starts at random. The Other of a new group starts at the
     mean of the annotated words that are not of the group.
     """
-    head = network.head
-    known = head.labels
+    known = network.labels
     if known == len(labels):
         return
     unit = F.normalize(teacher.pool_features, dim=1)
@@ -244,16 +247,16 @@ def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace
         if not len(tokens):
             tokens = tokens_of(of_type)
         if not len(tokens):
-            tokens = head.weight.detach()[[row for row in of_type if row < known]]
+            tokens = network.known_rows(of_type)
         rows.append(tokens.mean(0) if len(tokens) else torch.randn(unit.shape[1]).to(unit))
     groups, others = labels.group_of[known:], []
-    for group in range(head.own_groups + 1, max(labels.group_of) + 1):
+    for group in network.new_groups(groups):
         own = tokens_of([label for label, its in enumerate(labels.group_of) if its == group])
         others.append((teacher.unit_sum - own.sum(0)) / max(1, teacher.annotated - len(own)))
     network.grow(
-        head.imprint_rows(torch.stack(rows)),
+        network.imprint_rows(torch.stack(rows)),
         groups,
-        head.imprint_rows(torch.stack(others)) if others else None,
+        network.imprint_rows(torch.stack(others)) if others else None,
     )
 
 

@@ -12,12 +12,13 @@ from accelerate.utils import set_seed
 from cfner.batches.step_data import StepData, encode_slices
 from cfner.errors import ConfigError, StreamError
 from cfner.methods.registry import Method
+from cfner.network.experts import ExpertNetwork
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Slice, Step
 from cfner.training.config import TrainingConfig
-from cfner.training.loop import derived_seed, freeze_layers, train
+from cfner.training.loop import derived_seed, train
 from cfner.training.new_model import new_model
 from cfner.training.preparation import PreparedStep, TrainingContext, prepare
 from cfner.training.progress import Progress
@@ -48,7 +49,7 @@ def train_step(
     set_seed(seed)
     if method.from_scratch and model.labels.types:
         model = replace(new_model(config), labels=model.labels)
-    network = model.network.to(accelerator.device)
+    model.network.to(accelerator.device)
     reminded = Reminders()
     if step.unlabelled:
         if method.reads_unlabelled:
@@ -65,7 +66,8 @@ def train_step(
             f"{model.max_length}; what is beyond it is not read."
         )
     evaluate = _choice(model, step, ctx, method)
-    split = freeze_layers(network, config)
+    network = method.grow(model.network, ctx)
+    split = network.free(lowest=config.freeze_layers, embeddings=config.train_embeddings)
     prepared = prepare(network, ctx, method)
     with ExitStack() as stack:
         for one in (network, prepared.old):
@@ -88,12 +90,22 @@ def train_step(
         if not (ctx.known is None and method.plain_first_step):
             method.finish(network, ctx)
     network.eval()
-    return TrainedStep(replace(model, labels=labels), state, reminded)
+    return TrainedStep(replace(model, network=network, labels=labels), state, reminded)
 
 
-def refuse_one_other(method: Method, labels: LabelSpace) -> None:
-    """A method with one softmax over all labels cannot go on from types with Others of their own."""
-    if labels.has_own_others and method.grouping is None and not method.from_scratch:
+def refuse_model(method: Method, model: LoadedModel) -> None:
+    """A method that trains one network cannot go on from experts, and a method with one softmax over all
+    labels not from types with Others of their own.
+    """
+    if method.from_scratch:
+        return
+    if isinstance(model.network, ExpertNetwork) and not method.adds_experts:
+        raise ConfigError(
+            f"The method '{method.variant}' trains one network, but this model has "
+            f"{len(model.network.rows)} experts.",
+            remedy="Use the method experts, or make it one network first: cfner consolidate MODEL TEXT.",
+        )
+    if model.labels.has_own_others and method.grouping is None:
         raise ConfigError(
             f"The method '{method.variant}' needs one Other class for all types, but this model's types have "
             "their own.",
@@ -116,10 +128,9 @@ def prepared_step(
     model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
 ) -> PreparedStep:
     """The step as its training sees it, without training it: ``model`` is left as it is."""
-    network = model.network.frozen_copy()  # preparing a step grows the head of the network that it is given
-    return prepare(
-        network, step_context(replace(model, network=network), step, labels, method, config), method
-    )
+    network = model.network.frozen_copy()  # preparing a step grows the network that it is given
+    ctx = step_context(replace(model, network=network), step, labels, method, config)
+    return prepare(method.grow(network, ctx), ctx, method)
 
 
 def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:

@@ -1,0 +1,96 @@
+"""From one network to experts, one more at a time, and back to one network."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Sequence
+
+import torch
+
+from cfner.errors import ConfigError
+from cfner.network.cut_encoder import cut, depth, top_layers
+from cfner.network.experts import Expert, ExpertNetwork
+from cfner.network.head import START_SIGMA, CosineHead, Head, empty_head
+from cfner.network.network import Network, copy_head
+
+
+def refuse_top(network: Network, top: int | None) -> int:
+    """How many layers the top of each expert has: ``top``, or a third; refused if that cannot be."""
+    if not isinstance(network, ExpertNetwork):
+        return top_layers(network.body, top)
+    there = depth(network.body)
+    if top not in (None, there):
+        raise ConfigError(
+            f"The top cannot be {top} layers: this model's experts have {there} each, and share the rest.",
+            remedy=f"Leave top out, or give {there}.",
+        )
+    return there
+
+
+def with_expert(
+    network: Network,
+    group_of: Sequence[int],
+    *,
+    top: int | None = None,
+    taken: Sequence[int] = (),
+    old_wins: bool = False,
+    silent: Collection[int] = (),
+) -> ExpertNetwork:
+    """The network with one more expert, which has no label of its own yet but ``taken``: those of known types
+    that there is more data for. A network without experts becomes the first one, and is used up.
+
+    ``group_of``: the group of every label there will be. The new top starts as a copy of the newest one. If
+    the step brings nothing but more data for types of one expert, it goes on from that expert.
+    """
+    depth_of_top = refuse_top(network, top)
+    if isinstance(network, ExpertNetwork):
+        shared, experts = network.shared, [*network.experts]
+        rows, ranks = network.rows, network.ranks
+    else:
+        shared, upper = cut(network.body, depth_of_top)
+        experts, rows = [Expert(upper, network.head)], (tuple(range(network.labels)),)
+        ranks = (0,) * network.labels
+    readers = {label: _reader(rows, label) for label in taken}
+    start = len(experts) - 1
+    if len(group_of) == len(ranks) and len(set(readers.values())) == 1:
+        (start,) = set(readers.values())
+    head, numbers = _taken_over(experts, rows, readers, group_of)
+    newest = Expert(copy.deepcopy(experts[start].body), head)
+    grown = ExpertNetwork(shared, [*experts, newest], [*rows, tuple(sorted(taken))], ranks, silent)
+    grown.group_numbers = numbers
+    grown.new_rank = max(ranks) + (1 if old_wins else 0)
+    return grown
+
+
+def _reader(rows: Sequence[Sequence[int]], label: int) -> int:
+    return max(number for number, own in enumerate(rows) if label in own)
+
+
+def _taken_over(
+    experts: Sequence[Expert], rows: Sequence[Sequence[int]], readers: dict[int, int], group_of: Sequence[int]
+) -> tuple[Head, dict[int, int]]:
+    """(a head with the labels in ``readers``, their log-odds as they are; the numbers of its groups)."""
+    first = experts[0].head
+    sigma = first.start_sigma if isinstance(first, CosineHead) else START_SIGMA
+    head = empty_head(first.kind, first.hidden, sigma).to(first.weight.device)
+    numbers: dict[int, int] = {}
+    for label in sorted(readers):
+        reader, group = readers[label], group_of[label]
+        numbers.setdefault(group, len(numbers) + 1)
+        row = label if reader == 0 else 1 + tuple(rows[reader]).index(label)
+        head = head.adopted(experts[reader].head, [row], [numbers[group]])
+    return head, numbers
+
+
+def consolidated(network: ExpertNetwork, group_of: Sequence[int]) -> Network:
+    """One network with all labels, to be taught by the experts: the newest expert's encoder, and everybody's
+    rows. Those of older experts were made for other features: they are a start, no more.
+    """
+    head = copy_head(network.first)
+    for expert, own in zip(network.experts[1:], network.rows[1:], strict=True):
+        new = [label for label in own if label >= head.labels]
+        if new:
+            places = [1 + own.index(label) for label in new]
+            head = head.adopted(expert.head, places, [group_of[label] for label in new])
+    with torch.no_grad():
+        return Network(network.newest_encoder(), head)
