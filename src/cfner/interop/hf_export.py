@@ -11,8 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cfner.errors import ModelError
 from cfner.interop.calibration import Calibration, mean_feature_norm, word_logits
 from cfner.network.encoders import quiet_transformers
+from cfner.network.experts import ExpertNetwork
 from cfner.network.head import CosineHead, Head, LinearHead
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, write_tokenizer
@@ -31,6 +33,12 @@ def write_huggingface(
     logits of a word are scaled alike, so its label stays. Types with Others of their own become labels like
     any other, whose logits are those of O plus their log-odds.
     """
+    if isinstance(model.network, ExpertNetwork):
+        raise ModelError(
+            f"A model with {len(model.network.rows)} experts is not a stock Hugging Face model.",
+            remedy="Make it one network first: cfner consolidate MODEL TEXT. Or export it to onnx, which "
+            "holds all experts.",
+        )
     is_cosine = isinstance(model.network.head, CosineHead)
     norm = mean_feature_norm(model, measured_on) if is_cosine else None
     with quiet_transformers():

@@ -21,6 +21,7 @@ from cfner.interop.calibration import Calibration, built_in, word_logits
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.model_card import public
 from cfner.interop.onnx import ONNX_FILE, OnnxNetwork, onnxruntime
+from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
 
 _ONE_FILE = 1_800_000_000  # bytes of weights that an ONNX file can hold with some room; more go beside it
@@ -48,17 +49,17 @@ def write_onnx(model: LoadedModel, file: Path, *, int8: bool = False) -> None:
     for package in ("onnx", "onnxscript", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, "onnx", "Exporting to ONNX")
-    body: Any = model.network.body
-    large = sum(p.numel() * p.element_size() for p in body.parameters()) > _ONE_FILE
+    large = sum(p.numel() * p.element_size() for p in model.network.parameters()) > _ONE_FILE
     _trace(model, file, large)
     if int8:
         _quantise(file, large)
 
 
 def _trace(model: LoadedModel, file: Path, large: bool) -> None:
-    encoder: Any = copy.deepcopy(model.network.body)
-    encoder.set_attn_implementation("eager")  # a simpler graph than sdpa's, and a little faster
-    graph = _Graph(encoder, copy.deepcopy(model.network.head)).cpu().eval()
+    network = copy.deepcopy(model.network)
+    for encoder in network.encoders:
+        encoder.set_attn_implementation("eager")  # a simpler graph than sdpa's, and a little faster
+    graph = _Graph(network).cpu().eval()
     either = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     with _quiet(), torch.no_grad():
         try:
@@ -83,18 +84,14 @@ def _trace(model: LoadedModel, file: Path, large: bool) -> None:
 
 
 class _Graph(nn.Module):
-    """Encoder and head over all positions."""
+    """The network over all positions."""
 
-    def __init__(self, body: nn.Module, head: nn.Module) -> None:
+    def __init__(self, network: Network) -> None:
         super().__init__()
-        self.body = body
-        self.head = head
+        self.network = network
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        out: Any = self.body(input_ids=input_ids, attention_mask=attention_mask)
-        rows, tokens, hidden = out.logits.shape
-        logits: Tensor = self.head(out.logits.reshape(-1, hidden))  # heads see words: [W, H] -> [W, C]
-        return logits.reshape(rows, tokens, -1)
+        return self.network.columns(input_ids, attention_mask)
 
 
 def _example(model: LoadedModel) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from cfner.batches.encoding import EncodedText
 from cfner.batches.loader import TokenBatch, inference_batches
-from cfner.network.cut_encoder import SharedLayers, freeze_lowest, joined, run_top
+from cfner.network.cut_encoder import SharedLayers, depth, freeze_lowest, joined, run_top
 from cfner.network.frozen_layers import CachedLowerLayers
 from cfner.network.head import Head
 from cfner.network.network import Network, TaggerOutput, columns_of, copy_head, outputs_for, words_of
@@ -94,12 +94,17 @@ class ExpertNetwork(Network):
         return len(self.ranks)
 
     @property
+    def top(self) -> int:
+        """How many layers an expert has of its own."""
+        return depth(self.body)
+
+    @property
     def experts(self) -> tuple[Expert, ...]:
         """All of them, oldest first."""
         return (*(e for e in self.older if isinstance(e, Expert)), Expert(self.body, self.head))
 
     @property
-    def encoders(self) -> tuple[nn.Module, ...]:
+    def encoders(self) -> tuple[Any, ...]:
         return (self.shared.body, *(expert.body for expert in self.experts))
 
     def reader(self, label: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import torch
 
 from cfner.errors import ConfigError
-from cfner.network.cut_encoder import cut, depth, top_layers
+from cfner.network.cut_encoder import cut, top_layers
 from cfner.network.experts import Expert, ExpertNetwork
 from cfner.network.head import START_SIGMA, CosineHead, Head, empty_head
 from cfner.network.network import Network, copy_head
@@ -18,7 +18,7 @@ def refuse_top(network: Network, top: int | None) -> int:
     """How many layers the top of each expert has: ``top``, or a third; refused if that cannot be."""
     if not isinstance(network, ExpertNetwork):
         return top_layers(network.body, top)
-    there = depth(network.body)
+    there = network.top
     if top not in (None, there):
         raise ConfigError(
             f"The top cannot be {top} layers: this model's experts have {there} each, and share the rest.",

@@ -102,7 +102,7 @@ class Network(nn.Module):
         return self.head.imprint_rows(means)
 
     @property
-    def encoders(self) -> tuple[nn.Module, ...]:
+    def encoders(self) -> tuple[Any, ...]:
         """The Hugging Face modules that it is made of."""
         return (self.body,)
 

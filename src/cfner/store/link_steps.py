@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 from collections.abc import Collection
@@ -26,6 +27,17 @@ def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) 
         refuse_unusual(file)
         if file.name not in leave_out:
             link_or_copy(file, folder / file.name)
+
+
+def share_weights(folder: Path, parent: StoredStep) -> None:
+    """Of the weights just written to ``folder``, share the files that the parent has byte for byte."""
+    for file in folder.glob("*.safetensors"):
+        there = parent.folder / file.name
+        refuse_unusual(there)
+        # the bytes, not the hash in the parent's seal: a file that was damaged since must not be taken over
+        if there.is_file() and filecmp.cmp(file, there, shallow=False):
+            file.unlink()
+            link_or_copy(there, file)
 
 
 def link_or_copy(source: Path, target: Path) -> None:

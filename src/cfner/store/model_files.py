@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
 from cfner.network.encoders import prepare_tokenizer, strip_classifier, usable_length
+from cfner.network.experts import ExpertNetwork
 from cfner.network.head import make_head
 from cfner.network.network import Network
 from cfner.network.prediction import TaggingModel
+from cfner.store.expert_files import (
+    WEIGHTS,
+    ExpertFacts,
+    build_experts,
+    expert_file,
+    experts_in,
+    key_of,
+    place_of,
+)
 from cfner.store.model_folder import StoredStep, damaged
 from cfner.store.step_files import LABELS, read_labels
 from cfner.store.untrusted import (
@@ -29,9 +40,11 @@ from cfner.store.untrusted import (
 )
 from cfner.stream.labels import LabelSpace
 
-WEIGHTS = "model.safetensors"
 # settings that say what a model is: fixed when it is made, not when it learns on
 FIXED_AT_CREATION = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
+
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     """Write weights, architecture, tokenizer and labels into ``folder``."""
     network = model.network
     body: Any = network.body
+    experts = ExpertFacts.of(network) if isinstance(network, ExpertNetwork) else None
     # contiguous copies: tied or sliced tensors cannot be stored as they are
     weights = {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
     if (broken := first_not_finite(weights)) is not None:
@@ -52,7 +66,12 @@ def write_model(folder: Path, model: LoadedModel) -> None:
             f"The weight {broken} is not finite, and such a model is not saved.",
             remedy="Go back to the last saved step; learn again with lower rates (lr_encoder, lr_head).",
         )
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    files: dict[str, dict[str, Tensor]] = {}
+    for key, value in weights.items():
+        file, name = place_of(key, 0 if experts is None else len(experts.experts))
+        files.setdefault(file, {})[name] = value
+    for file, content in files.items():
+        save_file(content, folder / file, metadata={"format": "pt"})
     body.config.to_json_file(folder / "config.json", use_diff=True)
     _without_requests(folder / "config.json")
     write_tokenizer(model.tokenizer, folder)
@@ -62,7 +81,12 @@ def write_model(folder: Path, model: LoadedModel) -> None:
         {
             **model.labels.to_json(),
             "head": network.head.kind,
-            **({"head_blocks": network.head.blocks} if len(network.head.blocks) > 1 else {}),
+            **(
+                {"head_blocks": network.head.blocks}
+                if experts is None and len(network.head.blocks) > 1
+                else {}
+            ),
+            **({} if experts is None else {"experts": experts.model_dump()}),
             "max_length": model.max_length,
             "overlap": model.overlap,
             "encoder": model.encoder,
@@ -102,14 +126,18 @@ def _read(step: StoredStep) -> LoadedModel:
     from transformers import AutoConfig, AutoTokenizer
 
     labels, facts, folder = read_labels(step), step.read_json(LABELS), step.folder
-    shapes = shapes_in(folder / WEIGHTS)
+    experts = experts_in(facts, labels)
+    count = 0 if experts is None else len(experts.experts)
+    files = [expert_file(number) for number in range(max(1, count))]
+    shapes = {name: shape for file in files for name, shape in _keyed(shapes_in(folder / file), file, count)}
     refuse_requests(folder, shapes)
     config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     refuse_depth(config, shapes, folder)
     with WITHOUT_MEMORY:
-        refuse_other_shapes(_build(config, facts, labels), shapes, folder / WEIGHTS)
-    network = _build(config, facts, labels).float()  # its settings may say less, and would round the weights
-    weights = load_file(folder / WEIGHTS)
+        refuse_other_shapes(_build(config, facts, labels, experts), shapes, folder / WEIGHTS)
+    # its settings may say less, and would round the weights
+    network = _build(config, facts, labels, experts).float()
+    weights = {name: value for file in files for name, value in _keyed(load_file(folder / file), file, count)}
     refuse_other_numbers(network, weights, folder / WEIGHTS)
     if (broken := first_not_finite(weights)) is not None:
         raise damaged(f"The weight '{broken}' is not finite.", folder / WEIGHTS)
@@ -125,11 +153,19 @@ def _read(step: StoredStep) -> LoadedModel:
     return LoadedModel(network, tokenizer, labels, max_length, str(facts["encoder"]), overlap)
 
 
-def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace) -> Network:
+def _keyed(content: Mapping[str, Held], file: str, experts: int) -> Iterator[tuple[str, Held]]:
+    """What a file holds, by the keys that the network has for it."""
+    for name, held in content.items():
+        yield key_of(file, name, experts), held
+
+
+def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace, experts: ExpertFacts | None) -> Network:
     from transformers import AutoModelForTokenClassification
 
     body = AutoModelForTokenClassification.from_config(config, trust_remote_code=False)
     hidden = strip_classifier(body).in_features
+    if experts is not None:
+        return build_experts(body, facts["head"], hidden, labels, experts)
     blocks = facts.get("head_blocks")
     head = make_head(
         facts["head"], hidden, len(labels), blocks=blocks, groups=labels.groups, other=labels.other_id

@@ -3,6 +3,7 @@
     MODEL/
       CURRENT                  name and hash of the current step, replaced atomically
       steps/0001/              model.safetensors  weights of encoder and head
+                               expert-N.safetensors  of experts: those of the N-th after the first
                                config.json        the encoder's architecture
                                tokenizer*.json    its tokenizer
                                labels.json        the label space (append-only from step to step)

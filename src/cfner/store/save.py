@@ -9,9 +9,11 @@ from typing import Any
 from cfner.errors import ModelError
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
+from cfner.network.experts import ExpertNetwork
+from cfner.store.link_steps import share_weights
 from cfner.store.model_files import LoadedModel, write_model
 from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import FACTS, FORMAT, SCORES
+from cfner.store.step_files import FACTS, SCORES, format_of
 
 
 def save_step(
@@ -34,7 +36,10 @@ def save_step(
 
     def write(path: Path) -> None:
         write_model(path, model)
-        write_json(path / FACTS, as_stored(record, parent))
+        experts = isinstance(model.network, ExpertNetwork)
+        write_json(path / FACTS, as_stored(record, parent, experts=experts))
+        if experts and target.exists():
+            share_weights(path, target.step())
         if scores is not None:
             write_json(path / SCORES, scores)
         for name, value in (extras or {}).items():
@@ -53,6 +58,6 @@ def save_step(
         return target.add(write)
 
 
-def as_stored(record: Mapping[str, Any], parent: str | None) -> dict[str, Any]:
-    """A step's record as step.json holds it."""
-    return {**record, "format": FORMAT, "parent": parent}
+def as_stored(record: Mapping[str, Any], parent: str | None, *, experts: bool = False) -> dict[str, Any]:
+    """A step's record as step.json holds it. ``experts``: whether the model has some."""
+    return {**record, "format": format_of(experts), "parent": parent}

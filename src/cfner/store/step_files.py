@@ -16,7 +16,8 @@ from cfner.stream.labels import LabelSpace
 FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
-FORMAT = 2  # of the files of a step. cfner 0.1 wrote no number, which is 1
+FORMAT = 3  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
+_ONE_NETWORK = 2  # what is written for a model without experts, which earlier versions read as it is
 
 Made = TypeVar("Made")
 
@@ -65,6 +66,11 @@ def read_facts(step: StoredStep) -> dict[str, Any]:
     """step.json, with everything in it that is relied on; a ModelError otherwise."""
     refuse_newer(step)
     return read_as(step, FACTS, _checked)
+
+
+def format_of(experts: bool) -> int:
+    """The number that a step is written with: no higher than its files need."""
+    return FORMAT if experts else _ONE_NETWORK
 
 
 def refuse_newer(step: StoredStep) -> None:

@@ -136,8 +136,9 @@ def _write_relabelled(
         "operation": {"types": list(types), "into": into},
     }
     link_files(source, path, leave_out=_WRITTEN_ANEW)
-    write_json(path / LABELS, {**source.read_json(LABELS), **labels.to_json()})
-    write_json(path / FACTS, as_stored(record, source.hash))
+    facts = source.read_json(LABELS)
+    write_json(path / LABELS, {**facts, **labels.to_json()})
+    write_json(path / FACTS, as_stored(record, source.hash, experts="experts" in facts))
     # where types were merged or taken away, words may get other labels: the model has to be scored again
     if kind == "rename" and scores is not None:
         old = source.read_json(SCORES)

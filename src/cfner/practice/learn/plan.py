@@ -80,9 +80,9 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
             remedy="Use cfner, or another method that keeps old types without their data: 'cfner methods'.",
         )
     from cfner.methods.context import ExampleContext
-    from cfner.training.step import refuse_one_other
+    from cfner.training.step import refuse_model
 
-    refuse_one_other(method, model.labels)
+    refuse_model(method, model)
     if model.network.head.kind != "cosine" and method.objective(ExampleContext(1, 1)).needs_cosines:
         raise ConfigError(
             f"The method '{method.variant}' compares directions, which needs the cosine head; "
