@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from cfner.corpus.sentence import Sentence, Span
     from cfner.errors import CfnerError
     from cfner.practice.check.check import check
+    from cfner.practice.consolidate.consolidate import consolidate
     from cfner.practice.diff.diff import diff_models
     from cfner.practice.history.history import forget
     from cfner.practice.learn.learn import learn
@@ -33,6 +34,7 @@ __all__ = [
     "TaskStream",
     "TrainingConfig",
     "check",
+    "consolidate",
     "diff_models",
     "forget",
     "learn",
@@ -49,6 +51,7 @@ _HOME = {
     "TaskStream": "cfner.stream.stream",
     "TrainingConfig": "cfner.training.config",
     "check": "cfner.practice.check.check",
+    "consolidate": "cfner.practice.consolidate.consolidate",
     "diff_models": "cfner.practice.diff.diff",
     "forget": "cfner.practice.history.history",
     "learn": "cfner.practice.learn.learn",

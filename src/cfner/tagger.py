@@ -11,7 +11,8 @@ from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Evaluation, Scores
-from cfner.methods.registry import create
+from cfner.methods.consolidation import Consolidation
+from cfner.methods.registry import Method, MethodParameters, create
 from cfner.network.device import choose_device
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
@@ -25,7 +26,7 @@ from cfner.training.environment import make_accelerator
 from cfner.training.new_model import new_model
 from cfner.training.progress import Progress, Silent
 from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
-from cfner.training.step import refuse_model, train_step
+from cfner.training.step import experts_of, refuse_model, train_step
 from cfner.training.unfinished_step import UnfinishedStep
 
 if TYPE_CHECKING:
@@ -117,6 +118,24 @@ class ContinualTagger:
         where an interrupted one was.
         """
         self._refuse_half_learned()
+        refuse_model(self.method, self.model)
+        return self._trained(step, self.method, progress, unfinished)
+
+    def consolidate(
+        self, text: Sequence[Sentence], progress: Progress | None = None, *, unfinished: Path | None = None
+    ) -> StepRecord:
+        """Make one network of all experts, which teach it on ``text``; its labels are not looked at. The
+        record of the step.
+        """
+        self._refuse_half_learned()
+        experts = experts_of(self.model)
+        words = tuple(sentence.only([]) for sentence in text if len(sentence))
+        step = Step((), (), known=self.types, unlabelled=words, index=experts, name="consolidate")
+        return self._trained(step, Consolidation(MethodParameters()), progress, unfinished)
+
+    def _trained(
+        self, step: Step, method: Method, progress: Progress | None, unfinished: Path | None
+    ) -> StepRecord:
         unknown = set(step.known) - set(self.types)
         if unknown:
             raise StreamError(
@@ -126,14 +145,13 @@ class ContinualTagger:
         parent = self._saved.hash if self._saved is not None else self._parent
         kept = None if unfinished is None else UnfinishedStep(unfinished, step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
-        refuse_model(self.method, self.model)
-        labels = self.model.labels.grown((*step.types, *replayed), self.method.grouping)
+        labels = self.model.labels.grown((*step.types, *replayed), method.grouping)
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
         trained = train_step(
             self.model,
             step,
             labels,
-            self.method,
+            method,
             self.config,
             self.accelerator,
             progress or Silent(),
@@ -141,7 +159,7 @@ class ContinualTagger:
         )
         self.model, self._half_learned = trained.model, False
         self.record = StepRecord.of_learning(
-            step, labels, trained.state, self.config, self.method.variant, trained.reminders
+            step, labels, trained.state, self.config, method.variant, trained.reminders
         )
         self._parent, self._saved = parent, None
         return self.record

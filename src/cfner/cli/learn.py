@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfner.practice.learn.agreement import AgreementReport
     from cfner.practice.learn.guard import GuardReport, Interval
     from cfner.practice.learn.learn import Learned
+    from cfner.runs.cost import Cost
 
 REFUSED = 3  # exit code: the guard refused the new model
 
@@ -137,14 +138,15 @@ def _tell(learned: Learned) -> None:
     if learned.reminders is not None:
         say(_reminders(learned.reminders))
     if learned.guard is not None:
-        _tell_guard(screen, learned.guard)
+        tell_guard(screen, learned.guard)
     else:
         screen.print("No labelled old data was given (--guard), so forgetting could not be measured as F1.")
     say(learned.promise)
     if learned.not_reminded:
         say(f"The new data does not mention {', '.join(learned.not_reminded)}: see --unlabelled.")
     for report in learned.agreement:
-        _tell_agreement(report)
+        tell_agreement(report)
+    tell_cost(learned.cost)
     if learned.accepted:
         say(f"The new model is step {learned.step} of {learned.folder}.")
         old = f"{learned.folder}@{learned.parent}"
@@ -165,7 +167,14 @@ def _reminders(reminders: Mapping[str, Any]) -> str:
     return f"Trained on {count:,} unlabelled sentences too; the old model finds in them: {found}."
 
 
-def _tell_guard(screen: Console, report: GuardReport) -> None:
+def tell_cost(cost: Cost) -> None:
+    say(
+        f"Cost: the step takes {cost.disk / 1e6:.1f} MB on disk besides what it shares with earlier steps; a "
+        f"sentence takes {1000 * cost.after:.1f} ms ({1000 * cost.before:.1f} ms before)."
+    )
+
+
+def tell_guard(screen: Console, report: GuardReport) -> None:
     title = f"F1 of old types before and after ({report.sentences} sentences, 95 % intervals)"
     rows = [
         (
@@ -191,7 +200,7 @@ def _tell_guard(screen: Console, report: GuardReport) -> None:
         say(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
 
 
-def _tell_agreement(report: AgreementReport) -> None:
+def tell_agreement(report: AgreementReport) -> None:
     said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
     seen = "some of it was also trained on" if report.trained_on else "not trained on"

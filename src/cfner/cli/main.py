@@ -13,6 +13,7 @@ import typer
 from cfner.cli import (
     bench,
     check,
+    consolidate,
     data,
     demo,
     diff,
@@ -48,6 +49,7 @@ app.command()(evaluate.evaluate)
 app.command()(predict.predict)
 app.command()(check.check)
 app.command()(learn.learn)
+app.command()(consolidate.consolidate)
 app.command()(diff.diff)
 app.command()(history.history)
 app.command()(history.rollback)

@@ -44,8 +44,15 @@ def run_step(
 ) -> tuple[StepRecord, Judged]:
     """Learn the step, or go on with it; have the result judged; save both (without a folder: nothing)."""
     record = tagger.learn(step, progress, unfinished=folder)
+    return record, judge_and_save(folder, tagger, judge)
+
+
+def judge_and_save(
+    folder: Path | None, tagger: ContinualTagger, judge: Callable[[ContinualTagger], Judged]
+) -> Judged:
+    """The rest of it, when the tagger has learned."""
     judgement = judge(tagger)
     if folder is not None and tagger.accelerator.is_main_process:
         tagger.save(folder, judgement.scores, scored_on=judgement.scored_on, extras=judgement.extras)
     tagger.accelerator.wait_for_everyone()
-    return record, judgement
+    return judgement

@@ -21,6 +21,19 @@ def link_steps(source: ModelFolder, target: ModelFolder) -> None:
     flush(target.path)  # which got its folder of steps only now
 
 
+def own_bytes(model: ModelFolder) -> dict[str, int]:
+    """What each step takes on disk, by its name: files that it shares with an earlier one are not counted."""
+    seen: set[tuple[int, int]] = set()
+    sizes: dict[str, int] = {}
+    for name in model.names():
+        files = {
+            (s.st_dev, s.st_ino): s.st_size for s in (p.lstat() for p in (model.steps_path / name).iterdir())
+        }
+        sizes[name] = sum(size for file, size in files.items() if file not in seen)
+        seen |= files.keys()
+    return sizes
+
+
 def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) -> None:
     """A step's files in another folder, shared where possible."""
     for file in step.folder.iterdir():

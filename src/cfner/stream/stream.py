@@ -39,7 +39,8 @@ class Step:
     ``types`` are labelled in this step's data (current types); ``known`` were learned before and are not
     labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. ``replay`` are old sentences, if
     there are any: labelled with known types alone. ``unlabelled`` is text to be reminded of old types by,
-    from which the old model chooses. What else a stream knows about the step is hidden from a learner, and
+    from which the old model chooses. A step without types (a consolidation) reads all of it, and nothing
+    else. What else a stream knows about the step is hidden from a learner, and
     comes through the properties below.
     """
 
@@ -57,7 +58,7 @@ class Step:
     _types: tuple[tuple[str, ...], ...] | None = field(default=None, repr=False)  # of each slice
 
     def __post_init__(self) -> None:
-        if not self.types:
+        if not self.types and not self.unlabelled:
             raise StreamError(f"'{self.name}' has no type to learn.", remedy="Give at least one type.")
         if repeated := [t for t, times in Counter(self.types_so_far).items() if times > 1]:
             raise StreamError(

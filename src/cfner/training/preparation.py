@@ -43,7 +43,10 @@ class TrainingContext:
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
         self.config, self.known, self.own_others = config, known, own_others
-        self.epochs, self.freeze_other = config.epochs_for(len(step.train)), config.freeze_other
+        self.epochs, self.freeze_other = (
+            config.epochs_for(len(step.train) or len(step.unlabelled)),
+            config.freeze_other,
+        )
         self.old_types, self.new_types = len(labels.types) - len(current), len(current)
         self.roles = roles_of(labels, current, None if known is None else known.labels, own_others)
 

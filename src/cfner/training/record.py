@@ -20,7 +20,7 @@ from cfner.training.state import TrainingState
 
 @dataclass(frozen=True)
 class StepRecord:
-    """``facts`` are JSON-able; among them ``kind``: learn, import, rename or merge."""
+    """``facts`` are JSON-able; among them ``kind``: learn, consolidate, import, rename or merge."""
 
     types: tuple[str, ...]  # labelled in the step's data
     known: tuple[str, ...]  # learned before
@@ -46,9 +46,10 @@ class StepRecord:
         method: str,
         reminders: Reminders,
     ) -> StepRecord:
+        """A step without types only taught the network again what it knew: a consolidation."""
         reminded = {"reminders": reminders.facts()} if step.unlabelled else {}
         facts = {
-            "kind": "learn",
+            "kind": "learn" if step.types else "consolidate",
             "name": step.name,
             "index": step.index,
             "method": method,

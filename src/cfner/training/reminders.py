@@ -46,9 +46,9 @@ class Reminders:
 
 
 def reminder_count(step: Step, config: TrainingConfig) -> int:
-    """How many sentences are chosen."""
+    """How many sentences are chosen; all of them for a step that reads nothing else."""
     there = sum(1 for sentence in step.unlabelled if len(sentence))
-    return min(round(config.unlabelled_ratio * len(step.train)), there)
+    return there if not step.train else min(round(config.unlabelled_ratio * len(step.train)), there)
 
 
 def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> Reminders:

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from cfner.batches.step_data import StepData, encode_slices
-from cfner.errors import ConfigError, StreamError
+from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.methods.registry import Method
 from cfner.network.experts import ExpertNetwork
 from cfner.network.inference import predict_spans
@@ -111,6 +111,16 @@ def refuse_model(method: Method, model: LoadedModel) -> None:
             "their own.",
             remedy="Use the method own-other, or go on from a step that was learned without own Others.",
         )
+
+
+def experts_of(model: LoadedModel) -> int:
+    """How many experts a model has; refused if it has none."""
+    if not isinstance(model.network, ExpertNetwork):
+        raise ModelError(
+            "This model is one network already, so there are no experts to make one of.",
+            remedy="Nothing is left to do.",
+        )
+    return len(model.network.rows)
 
 
 def step_context(

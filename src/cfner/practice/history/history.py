@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.lineage import LineageStep, lineage, lineage_step
-from cfner.store.link_steps import link_files
+from cfner.store.link_steps import link_files, own_bytes
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
 from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
@@ -26,7 +26,7 @@ class PastStep:
     """One step of a model folder, as ``cfner history`` tells it."""
 
     number: int
-    kind: str  # learn, import, rename, merge or forget
+    kind: str  # learn, consolidate, import, rename, merge or forget
     name: str
     types: tuple[str, ...]  # what it learned, imported, renamed or took away
     all_types: tuple[str, ...]  # what the model knows after it
@@ -39,6 +39,7 @@ class PastStep:
     macro_f1: float | None
     saved: str  # when, as ISO 8601 in UTC
     hash: str
+    disk: int = 0  # bytes, without what it shares with earlier steps
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,8 +47,12 @@ class PastStep:
 
 def history(model: str | Path) -> list[PastStep]:
     """All steps in the order in which they were added; a step's parent is not always the one before it."""
-    current = ModelFolder(model).current_name()
-    return [_told(step, step.stored.name == current) for step in lineage(model)]
+    folder = ModelFolder(model)
+    current, disk = folder.current_name(), own_bytes(folder)
+    return [
+        replace(_told(step, step.stored.name == current), disk=disk[step.stored.name])
+        for step in lineage(model)
+    ]
 
 
 def verify(model: str | Path) -> list[PastStep]:

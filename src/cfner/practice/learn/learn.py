@@ -18,6 +18,7 @@ from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_
 from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
+from cfner.runs.cost import Cost, disk_of, seconds_per_sentence
 from cfner.runs.run_step import run_step
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
@@ -47,6 +48,7 @@ class Learned:
     reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
     not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
     device: str
+    cost: Cost
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +69,7 @@ class Learned:
             "reminders": self.reminders,
             "not_reminded": list(self.not_reminded),
             "device": self.device,
+            **self.cost.to_json(),
         }
 
 
@@ -98,7 +101,7 @@ def learn(
     Corpus.read.
     """
     place = UnfinishedModel(model, out, in_place)
-    _refuse_limit(max_forgetting)
+    refuse_limit(max_forgetting)
     new_data = NewData.read(data, **(reading or {}))
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **given)
@@ -116,7 +119,7 @@ def learn(
         train=new_data.train,
         dev=new_data.dev,
         known=known,
-        index=max(1, _number(tagger)),
+        index=max(1, step_number(tagger)),
         name=f"learn {', '.join(plan.current)}",
         replay=replayed_sentences(replay, known),
         unlabelled=text.pool,
@@ -133,12 +136,13 @@ def learn(
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
     )
+    before = seconds_per_sentence(tagger, judge.own)
     with place.steps_so_far(tagger, call, judge.of_old_model()):
-        parent = _number(tagger)
+        parent = step_number(tagger)
         record, judged = run_step(place.folder, tagger, step, judge, progress)
         stored = place.publish(judged.accepted)
     return Learned(
-        folder=_as_given(model if out is None else out, stored.folder.parent.parent, judged.accepted),
+        folder=as_given(model if out is None else out, stored.folder.parent.parent, judged.accepted),
         accepted=judged.accepted,
         plan=plan,
         step=int(stored.name),
@@ -153,6 +157,7 @@ def learn(
         reminders=record.facts["data"].get("reminders"),
         not_reminded=forgettable,
         device=str(tagger.device),
+        cost=Cost(disk_of(stored), before, seconds_per_sentence(tagger, judge.own)),
     )
 
 
@@ -182,14 +187,14 @@ def _warning(types: Sequence[str]) -> str:
     )
 
 
-def _as_given(target: str | Path, made: Path, accepted: bool) -> Path:
+def as_given(target: str | Path, made: Path, accepted: bool) -> Path:
     """Where the new model is, as a path like the one that was given: relative if that was."""
     if accepted:
         return Path(target)
     return made if Path(target).is_absolute() else Path(os.path.relpath(made))
 
 
-def _refuse_limit(max_forgetting: float) -> None:
+def refuse_limit(max_forgetting: float) -> None:
     if not 0 <= max_forgetting <= 100:  # not a number is neither
         raise ConfigError(
             f"--max-forgetting cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
@@ -218,6 +223,6 @@ def _identity(
     )
 
 
-def _number(tagger: ContinualTagger) -> int:
+def step_number(tagger: ContinualTagger) -> int:
     """The step that the tagger was saved as; 0 if it was not."""
     return int(tagger.saved_step.name) if tagger.saved_step is not None else 0

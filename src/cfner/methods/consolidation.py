@@ -1,0 +1,52 @@
+"""How experts become one network: no method of a stream, so it is not registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+
+from cfner.errors import ModelError
+from cfner.methods.context import StepContext, Targets
+from cfner.methods.registry import Method
+from cfner.network.experts import ExpertNetwork
+from cfner.network.grow_experts import consolidated
+from cfner.network.network import Network
+from cfner.objective.groups import KEEP
+from cfner.objective.own_others import KeepGroups
+from cfner.objective.teacher import WordScores
+from cfner.objective.terms import Objective
+from cfner.stream.labels import Grouping
+
+
+class Consolidation(Method):
+    """All experts are distilled into one network, on text that needs no labels.
+
+    The network starts as the newest expert's encoder with everybody's rows. On every word each group of
+    labels learns what the experts say. With `old_wins` ranks count in what they say; the network has none.
+    """
+
+    name: ClassVar[str] = "consolidate"
+    plain_first_step: ClassVar[bool] = False
+
+    @property
+    def grouping(self) -> Grouping | None:
+        return "type"
+
+    def grow(self, network: Network, ctx: StepContext) -> Network:
+        if not isinstance(network, ExpertNetwork):
+            raise ModelError("Only a model with experts can be consolidated.")
+        return consolidated(network, ctx.labels.group_of)
+
+    def begin(self, network: Network, ctx: StepContext) -> None:
+        """All rows move, O's too."""
+        network.head.freeze(())
+
+    def objective(self, ctx: StepContext) -> Objective:
+        return Objective((KeepGroups(),))
+
+    def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """Nothing is known of any word: every group learns what the experts say of it."""
+        size = (len(ctx.data.gold), len(ctx.groups.numbers))
+        return Targets(ctx.data.gold, groups=torch.full(size, KEEP, dtype=torch.long))

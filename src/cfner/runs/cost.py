@@ -1,0 +1,47 @@
+"""What a step costs: on disk, and in time for every sentence that the model tags from then on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cfner.corpus.sentence import Sentence
+from cfner.store.link_steps import own_bytes
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.tagger import ContinualTagger
+
+_SENTENCES = 64
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``disk``: bytes that the step added. ``before``, ``after``: seconds per sentence."""
+
+    disk: int
+    before: float
+    after: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "disk_bytes": self.disk,
+            "seconds_per_sentence": self.after,
+            "seconds_per_sentence_before": self.before,
+        }
+
+
+def seconds_per_sentence(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> float:
+    """Measured on some of the sentences, in the second of two passes: the first one warms up."""
+    some = [sentence for sentence in sentences if len(sentence)][:_SENTENCES]
+    if not some:
+        return 0.0
+    tagger.find(some[:8])
+    start = time.perf_counter()
+    tagger.find(some)
+    return (time.perf_counter() - start) / len(some)
+
+
+def disk_of(step: StoredStep) -> int:
+    """Bytes that a step of a model folder takes besides what it shares with earlier ones."""
+    return own_bytes(ModelFolder(step.folder.parent.parent))[step.name]
