@@ -40,12 +40,12 @@ def history(
             step.method or "·",
             _sentences(step),
             "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
-            f"{step.disk / 1e6:.1f} MB",
+            f"{step.disk / 1e6:.1f}",
             step.saved.replace("+00:00", "").replace("T", " "),
         ]
         for step in steps
     )
-    columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "disk", "saved")
+    columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "MB", "saved")
     screen = console()
     screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
     if verify:

@@ -61,7 +61,7 @@ class Experts(Method):
 
     name: ClassVar[str] = "experts"
     title: ClassVar[str] = "Experts"
-    paper: ClassVar[str] = "-"
+    paper: ClassVar[str] = "cfner itself; there is no paper"
     good_for: ClassVar[str] = "Adding types to a model whose answers for the old ones must not change."
     parts: ClassVar[Mapping[str, str]] = {
         "negatives": "sure negatives from text that is not annotated for the new types",
@@ -101,6 +101,9 @@ class Experts(Method):
         return Objective((ClassifyGroups(), KeepGroups(weight=self.parameters.lambda_keep)))
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """Words of the new data teach the step's types. In other text a word that is surely of an old type is
+        a negative of the new ones: nothing old is lost to them, but they compete.
+        """
         taught = group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups)
         if "old" in teachers and self.has("negatives"):
             found = OldMentions(ctx, teachers["old"], self.parameters.refines)

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cfner.corpus.sentence import Sentence
+from cfner.corpus.sentence import Sentence, Span
 from cfner.store.link_steps import own_bytes
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.tagger import ContinualTagger
-
-_SENTENCES = 64
 
 
 @dataclass(frozen=True)
@@ -31,15 +29,13 @@ class Cost:
         }
 
 
-def seconds_per_sentence(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> float:
-    """Measured on some of the sentences, in the second of two passes: the first one warms up."""
-    some = [sentence for sentence in sentences if len(sentence)][:_SENTENCES]
-    if not some:
-        return 0.0
-    tagger.find(some[:8])
+def timed_find(
+    tagger: ContinualTagger, sentences: Sequence[Sentence]
+) -> tuple[tuple[tuple[Span, ...], ...], float]:
+    """(the mentions in each of the sentences, seconds per sentence)."""
     start = time.perf_counter()
-    tagger.find(some)
-    return (time.perf_counter() - start) / len(some)
+    found = tagger.find(sentences)
+    return found, (time.perf_counter() - start) / max(1, len(sentences))
 
 
 def disk_of(step: StoredStep) -> int:

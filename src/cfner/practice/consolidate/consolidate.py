@@ -16,7 +16,7 @@ from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.learn import as_given, refuse_limit, step_number
 from cfner.practice.learn.new_data import NewData, labelled_sentences
 from cfner.practice.learn.unlabelled import UnlabelledText
-from cfner.runs.cost import Cost, disk_of, seconds_per_sentence
+from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import judge_and_save
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
@@ -91,7 +91,6 @@ def consolidate(
     judge = Judge(
         tagger, data, (), guarded, no_text, max_forgetting=max_forgetting, accepted=accept_forgetting
     )
-    before = seconds_per_sentence(tagger, judge.own)
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
         record = tagger.consolidate(data.train, progress, unfinished=place.folder)
@@ -108,7 +107,7 @@ def consolidate(
         guard=judged.guard,
         agreement=judged.agreement,
         device=str(tagger.device),
-        cost=Cost(disk_of(stored), before, seconds_per_sentence(tagger, judge.own)),
+        cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
     )
 
 

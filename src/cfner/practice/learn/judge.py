@@ -16,6 +16,7 @@ from cfner.practice.learn.agreement import AgreementReport, agreement
 from cfner.practice.learn.guard import GuardReport, guard
 from cfner.practice.learn.new_data import NewData
 from cfner.practice.learn.unlabelled import UnlabelledText
+from cfner.runs.cost import timed_find
 from cfner.runs.run_step import Judgement
 from cfner.tagger import ContinualTagger
 
@@ -26,6 +27,7 @@ Spans = Sequence[tuple[Span, ...]]
 class LearnJudgement(Judgement):
     guard: GuardReport | None = None
     agreement: tuple[AgreementReport, ...] = ()
+    seconds_after: float = 0.0  # per sentence of the new data
 
     @property
     def accepted(self) -> bool:
@@ -59,7 +61,7 @@ class Judge:
         self.own = new_data.dev or new_data.train
         self.unlabelled, self.promise = unlabelled, old.method.promise
         self.guarded_before = None if guarded is None else old.find(guarded)
-        self.own_before = old.find(self.own)
+        self.own_before, self.seconds_before = timed_find(old, self.own)
         self.texts_before = {name: old.find(text) for name, text in unlabelled.compared.items()}
 
     def of_old_model(self) -> Judgement | None:
@@ -70,7 +72,7 @@ class Judge:
 
     def __call__(self, new: ContinualTagger) -> LearnJudgement:
         guarded_after = None if self.guarded is None else new.find(self.guarded)
-        own_after = new.find(self.own)
+        own_after, seconds_after = timed_find(new, self.own)
         report = self._guard(guarded_after)
         agreements = self._agreements(own_after, new)
         scores, scored_on = self._score(guarded_after, own_after, new)
@@ -81,7 +83,7 @@ class Judge:
             "guard": None if report is None else report.to_json(),
             "agreement": [item.to_json() for item in agreements],
         }
-        return LearnJudgement(scores, scored_on, {"report.json": told}, report, agreements)
+        return LearnJudgement(scores, scored_on, {"report.json": told}, report, agreements, seconds_after)
 
     def _guard(self, after: Spans | None) -> GuardReport | None:
         if self.guarded is None or self.guarded_before is None or after is None:

@@ -18,7 +18,7 @@ from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_
 from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
-from cfner.runs.cost import Cost, disk_of, seconds_per_sentence
+from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import run_step
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
@@ -136,7 +136,6 @@ def learn(
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
     )
-    before = seconds_per_sentence(tagger, judge.own)
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
         record, judged = run_step(place.folder, tagger, step, judge, progress)
@@ -157,7 +156,7 @@ def learn(
         reminders=record.facts["data"].get("reminders"),
         not_reminded=forgettable,
         device=str(tagger.device),
-        cost=Cost(disk_of(stored), before, seconds_per_sentence(tagger, judge.own)),
+        cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
     )
 
 
