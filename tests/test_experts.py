@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,18 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from typer.testing import CliRunner
 
 from cfner.batches.encoding import EncodedText
 from cfner.batches.loader import collate, inference_batches
+from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
+from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.methods import method_class
+from cfner.network.cut_encoder import joined
 from cfner.network.experts import OUTRANKED, ExpertNetwork
 from cfner.network.inference import Decoder, label_words
 from cfner.network.prediction import tag
@@ -27,6 +33,7 @@ from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 from cfner.stream.stream import Step, TaskStream
 from cfner.tagger import ContinualTagger
+from cfner.training.progress import Silent
 from made_steps import seal
 from strangers import FAMILIES, ORDERS, make_checkpoint
 
@@ -179,8 +186,6 @@ def test_the_columns_are_the_oracles(head: str, stream: TaskStream, tiny_encoder
     for step in stream.steps[:3]:
         tagger.learn(replace(step, dev=()))
     network, model = network_of(tagger), tagger.model
-    from cfner.network.cut_encoder import joined
-
     bodies = [joined(network.shared, expert.body).eval() for expert in network.experts]
     text = text_of(model, stream.test[:6])
     for window in range(text.windows):
@@ -221,7 +226,7 @@ def _slow_columns(network: ExpertNetwork, features: list[Tensor]) -> list[float]
 
 def _slow_score(head: Any, h: Tensor, row: int) -> float:
     if head.kind == "linear":
-        return float(h @ head.weight[row] + head.bias[row])
+        return float((h @ head.weight[row] + head.bias[row]).detach())
     sigma = head.sigmas[head.groups[row] - 1] if head.groups[row] else head.sigma
     return float((sigma * torch.nn.functional.cosine_similarity(h, head.weight[row], dim=0)).detach())
 
@@ -230,7 +235,7 @@ def _slow_other(head: Any, h: Tensor, group: int) -> float:
     if head.kind == "linear":
         return 0.0
     other = head.others[group - 1]
-    return float(head.sigmas[group - 1] * torch.nn.functional.cosine_similarity(h, other, dim=0))
+    return float((head.sigmas[group - 1] * torch.nn.functional.cosine_similarity(h, other, dim=0)).detach())
 
 
 # -- somebody's checkpoint -------------------------------------------------------------------------------
@@ -270,8 +275,6 @@ def saved(
 
 
 def copied(folder: Path, to: Path) -> Path:
-    import shutil
-
     return Path(shutil.copytree(folder, to))
 
 
@@ -340,8 +343,6 @@ def test_an_interrupted_step_goes_on_bit_for_bit(
 ) -> None:
     class Stop(Exception):
         pass
-
-    from cfner.training.progress import Silent
 
     class Stopping(Silent):
         def epoch(self, number: int, figures: Any) -> None:
@@ -424,3 +425,43 @@ def test_another_top_is_refused_later(saved: tuple[Path, Tensor], stream: TaskSt
 def test_wrappers_are_refused() -> None:
     with pytest.raises(ConfigError, match="leaves the old ones"):
         method_class("experts+fusion")
+
+
+# -- as somebody types it --------------------------------------------------------------------------------
+
+
+def test_learn_predict_and_evaluate_from_the_command_line(
+    saved: tuple[Path, Tensor], stream: TaskStream, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    model, types = copied(saved[0], tmp_path / "m"), stream[3].types
+    write_sentences([s.only(types) for s in tiny_corpus.train], tmp_path / "new.conll", format="conll")
+    write_sentences(
+        [s.only(stream[2].types_so_far) for s in stream.test], tmp_path / "old.conll", format="conll"
+    )
+    before = ContinualTagger.load(model).find(stream.test)
+    arguments = ["learn", str(model), str(tmp_path / "new.conll"), "--in-place", "--epochs", "2", "--json"]
+    chosen = ["--method", "experts", "--set", "old_wins=true", "--guard", str(tmp_path / "old.conll")]
+    done = CliRunner().invoke(app, [*arguments, *chosen])
+    assert done.exit_code == 0, done.output
+    learned = json.loads(done.stdout)
+    assert learned["accepted"] and learned["step"] == 4
+    assert all(row["loss"]["value"] <= 0 for row in learned["guard"]["types"])
+    newest = model / "steps" / "0004"
+    assert (newest / "expert-3.safetensors").stat().st_size < learned["disk_bytes"]
+    assert learned["disk_bytes"] < sum(file.stat().st_size for file in newest.iterdir())
+    assert learned["seconds_per_sentence"] > 0
+    after = ContinualTagger.load(model).find(stream.test)
+    assert all(set(old) <= set(new) for old, new in zip(before, after, strict=True))
+    words = " ".join(stream.test[0].words)
+    found = CliRunner().invoke(app, ["predict", str(model), words])
+    assert found.exit_code == 0 and json.loads(found.stdout)["tokens"]
+
+
+def test_threads_do_not_get_each_others_words(saved: tuple[Path, Tensor], stream: TaskStream) -> None:
+    """Hidden states go from the lower layers to the tops: not through the modules, which threads share."""
+    model = open_model(saved[0], device="cpu")
+    sentences = [s.only([]) for s in stream.test]
+    alone = [tag(model, [sentence])[0].entities for sentence in sentences]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda sentence: tag(model, [sentence])[0].entities, sentences * 3))
+    assert together == alone * 3

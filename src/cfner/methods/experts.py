@@ -61,7 +61,7 @@ class Experts(Method):
 
     name: ClassVar[str] = "experts"
     title: ClassVar[str] = "Experts"
-    paper: ClassVar[str] = "cfner itself; there is no paper"
+    paper: ClassVar[str] = "written for this program; there is no paper"
     good_for: ClassVar[str] = "Adding types to a model whose answers for the old ones must not change."
     parts: ClassVar[Mapping[str, str]] = {
         "negatives": "sure negatives from text that is not annotated for the new types",
