@@ -173,7 +173,7 @@ def test_matches_are_the_nearest_of_the_pool_by_brute_force(
 
 def distributions(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
-        if value.keys() == {"top", "rest"}:
+        if value.keys() == {"top", "rest", "group"}:
             yield value
         value = list(value.values())
     if isinstance(value, list | tuple):

@@ -162,4 +162,5 @@ def _context(match: Match) -> Text:
 
 
 def _shares(distribution: Distribution, count: int | None = None) -> Text:
-    return plain("  ".join(f"{share.label} {share.p:.2f}" for share in distribution.top[:count]))
+    shares = "  ".join(f"{share.label} {share.p:.2f}" for share in distribution.top[:count])
+    return plain(shares if distribution.group is None else f"{shares} (among {distribution.group})")

@@ -14,16 +14,23 @@ from cfner.methods import Method, Wrapper, create, method_class, method_names, w
 from cfner.methods.context import ExampleContext
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.library import ClassifyAll
+from cfner.objective.own_others import ClassifyGroups, KeepGroups
 from cfner.objective.schedules import Curriculum
 from cfner.objective.terms import Objective, Term
 
 # The step that weights are worked out for: four old types, one new one, ten epochs.
 _EXAMPLE, _MORE_OLD = ExampleContext(4, 1), ExampleContext(16, 1)
+_NO_OLD = ExampleContext(0, 5)  # of a bound that starts from scratch
 _ROLES = {"learn_new": "learn the new", "keep_old": "keep the old"}
 _SYMBOLS = (
     "E tokens carry a label of the step's types, O tokens the label O. $y_i$ is a token's label, $p_i$ the "
     "student's distribution over all labels, $s$ the same at the student's temperature, $q$ the teacher's "
     "over O and the old labels. Means are over the tokens of a batch."
+)
+_OWN_OTHERS = (
+    "Labels form groups $g$, each with an Other class $O_g$ of its own: here each type is one. $p_g$ is the "
+    "student's softmax over $O_g$ and the labels of the group, $q_g$ the old model's, $y_{i,g}$ a word's "
+    "label in the group. Means are over the words of a batch, one for each group; groups are summed."
 )
 _NOTE = (
     "<!-- Written by `python -m cfner.pages.method_pages docs/methods`; edit the method, not this page. -->"
@@ -60,7 +67,7 @@ def method_page(kind: type[Method]) -> str:
             "",
             f"**Good for.** {kind.good_for}",
             "",
-            f"**From.** {'no paper, a bound to compare with' if kind.paper == '-' else kind.paper}.",
+            f"**From.** {_origin(kind)}.",
             "",
             "```",
             f"cfner train DATA --out RUN --method {name}",
@@ -82,6 +89,13 @@ def method_page(kind: type[Method]) -> str:
     )
 
 
+def _origin(kind: type[Method]) -> str:
+    if kind.paper != "-":
+        return kind.paper
+    bound = kind.from_scratch or not kind.freezes_old_rows
+    return "no paper, a bound to compare with" if bound else "no paper, this project"
+
+
 def _added(wrapper: type[Method]) -> list[str]:
     added = [hook for hook in ("begin", "teachers", "targets", "finish") if hook in vars(wrapper)]
     return [
@@ -97,8 +111,10 @@ def _prose(kind: type[Method]) -> str:
 
 
 def _losses(method: Method) -> list[str]:
-    if method.from_scratch:
+    if method.from_scratch and not method.grouping:
         objective, more = Objective((ClassifyAll(),)), Objective((ClassifyAll(),))
+    elif method.from_scratch:
+        objective, more = method.objective(_NO_OLD), method.objective(_NO_OLD)
     else:
         objective, more = method.objective(_EXAMPLE), method.objective(_MORE_OLD)
     lines = []
@@ -116,7 +132,7 @@ def _losses(method: Method) -> list[str]:
             "",
             *([_effect(term), ""] if _effect(term) else []),
         ]
-    return [_SYMBOLS, "", *lines, _habits(method)]
+    return [_OWN_OTHERS if method.grouping else _SYMBOLS, "", *lines, _habits(method)]
 
 
 def _first_line(term: Term) -> str:
@@ -163,14 +179,23 @@ def _effect(term: Term) -> str:
     if curriculum is None:
         return (
             f"**Effect_E.** Every token of a new type reads {average} in place of its own prediction $p_i$: "
-            f"itself and its K = {k} nearest tokens of new types in the teacher's feature space. "
+            f"itself and its K = {k} nearest tokens of {_matched_in(term, 'new types')} in the teacher's "
+            "feature space. "
             "Only the token itself gets a gradient."
         )
     return (
         f"**Effect_O.** Selected defined-other tokens read {average} in place of their own prediction; their "
-        f"matches are the K = {k} nearest defined-other tokens. All other tokens labelled O read their own. "
+        f"matches are the K = {k} nearest defined-other tokens{_matched_in(term, '')}. All other tokens "
+        "labelled O read their own. "
         f"{_selection(curriculum)}"
     )
+
+
+def _matched_in(term: Term, usual: str) -> str:
+    """Among whom matches are looked for."""
+    if not isinstance(term, ClassifyGroups | KeepGroups):
+        return usual
+    return "its type's group" if usual else " of the same group, in which they are read"
 
 
 def _selection(curriculum: Curriculum) -> str:
@@ -190,7 +215,9 @@ def _habits(method: Method) -> str:
         lines.append(_first_paragraph(type(method).finish))
     if method.from_scratch:
         lines.append("Each step starts again from the pretrained encoder, on the data of all steps so far.")
-    if method.freezes_old_rows:
+    if method.grouping:
+        lines.append(_first_paragraph(type(method).begin))
+    elif method.freezes_old_rows:
         lines.append("The head's rows of old types are frozen (O's row too with `freeze_other`).")
     else:
         lines.append("Nothing is frozen.")

@@ -50,11 +50,8 @@ def train_step(
     if method.from_scratch and model.labels.types:
         model = replace(new_model(config), labels=model.labels)
     model.network.to(accelerator.device)
-    reminded = Reminders()
-    if step.unlabelled:
-        if method.reads_unlabelled:
-            reminded = reminders(model, step, config)
-        step = replace(step, unlabelled=reminded.sentences)
+    reminded = _reminded(model, step, method, config)
+    step = replace(step, unlabelled=reminded.sentences)
     if reminded.sentences:
         progress.note(reminded.in_words())
     ctx = step_context(model, step, labels, method, config)
@@ -138,9 +135,17 @@ def prepared_step(
     model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
 ) -> PreparedStep:
     """The step as its training sees it, without training it: ``model`` is left as it is."""
+    step = replace(step, unlabelled=_reminded(model, step, method, config).sentences)
     network = model.network.frozen_copy()  # preparing a step grows the network that it is given
     ctx = step_context(replace(model, network=network), step, labels, method, config)
     return prepare(method.grow(network, ctx), ctx, method)
+
+
+def _reminded(model: LoadedModel, step: Step, method: Method, config: TrainingConfig) -> Reminders:
+    """The unlabelled text that the old model chooses of what there is."""
+    if not step.unlabelled or not method.reads_unlabelled:
+        return Reminders()
+    return reminders(model, step, config)
 
 
 def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:

@@ -22,6 +22,7 @@ class Distribution:
 
     top: tuple[Share, ...]
     rest: float
+    group: str | None = None  # the types that are decided together; None where all labels are
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class TokenLoss:
     weight: float
     matched: bool  # read from neighbour-averaged predictions
     value: float | None  # of this token alone, before the weight; None if only whole sentences have one
+    group: str | None = None  # whose loss it is, where types have Others of their own
+
+    @property
+    def title(self) -> str:
+        return self.shown if self.group is None else f"{self.shown} ({self.group})"
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ class TokenExplanation:
     @property
     def path(self) -> str:
         """The losses as one line."""
-        return " + ".join(loss.shown for loss in self.losses) or "no loss"
+        return " + ".join(loss.title for loss in self.losses) or "no loss"
 
     @property
     def waits(self) -> bool:

@@ -47,7 +47,17 @@ def _header(e: Explanation) -> str:
         "<h1>What taught each token</h1>"
         f"<p class='lead'>This step's data is labelled with {_types(e.new_types)} only. "
         f"{_types(e.old_types)} came before: here their mentions are labelled O, and only the teacher, "
-        f"the model of step {e.step - 1}, still knows them.{best}</p></header>"
+        f"the model of step {e.step - 1}, still knows them.{best}{_apart(e)}</p></header>"
+    )
+
+
+def _apart(e: Explanation) -> str:
+    if not any(token.student.group for token in e.tokens):
+        return ""
+    return (
+        " Types are decided apart from each other, each against an Other class of its own: a probability is "
+        "one among the labels of its group and that Other, and a word has a loss in every group that it "
+        "teaches."
     )
 
 
@@ -207,7 +217,8 @@ def _best(distribution: Distribution) -> str:
 def _bars(title: str, distribution: Distribution, kind: str) -> str:
     rows = "".join(_bar(share.label, share.p) for share in distribution.top)
     rest = _bar("all others", distribution.rest, "rest") if distribution.rest >= 0.0005 else ""
-    return f"<div class='dist {kind}'><h4>{text(title)}</h4>{rows}{rest}</div>"
+    among = f", among {word(distribution.group)}" if distribution.group else ""
+    return f"<div class='dist {kind}'><h4>{text(title)}{among}</h4>{rows}{rest}</div>"
 
 
 def _bar(label: str, p: float, kind: str = "") -> str:
@@ -240,7 +251,7 @@ def _losses(token: TokenExplanation) -> str:
     shown = []
     for loss in token.losses:
         figure = "" if loss.value is None else f" <span class='num'>{loss.value:.3f}</span>"
-        shown.append(f"{text(loss.shown)}{figure}")
+        shown.append(f"{text(loss.title)}{figure}")
     return ", ".join(shown) or "none"
 
 

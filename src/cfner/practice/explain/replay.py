@@ -68,7 +68,7 @@ def replay_step(
             remedy="Explain a later step, of a method that goes on from the step before.",
         )
     labels = student.model.labels
-    if teacher.model.labels.grown(step.types) != labels:
+    if teacher.model.labels.grown(step.types, student.method.grouping) != labels:
         raise ModelError(
             f"The student knows {', '.join(labels.types)}; these are not the teacher's types with those of "
             f"'{step.name}' ({', '.join(step.types)}).",
@@ -97,4 +97,5 @@ def _truth(step: Step, labels: LabelSpace, prepared: PreparedStep) -> Tensor | N
     except StreamError:
         return None
     ids = [label for sentence in sentences for label in labels.encode(sentence)]
-    return torch.tensor(ids, dtype=torch.long, device=prepared.data.gold.device)
+    gold = prepared.data.gold  # of other slices, which come after the step's own, no more is known
+    return torch.cat([torch.tensor(ids, dtype=torch.long, device=gold.device), gold[len(ids) :]])

@@ -13,6 +13,13 @@ from cfner.network.inference import outputs
 from cfner.objective.matching import ScoreBank
 from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermInputs
 from cfner.practice.explain.explanation import Distribution, Match, Pool, Share, TokenExplanation, TokenLoss
+from cfner.practice.explain.own_others import (
+    by_group,
+    distribution_in,
+    group_name,
+    student_group,
+    teacher_group,
+)
 from cfner.practice.explain.replay import ReplayedStep, effect_of
 
 _EFFECTS: dict[Role, str] = {"learn_new": "Effect_E", "keep_old": "Effect_O"}
@@ -22,6 +29,7 @@ _WITHOUT_EFFECT = {
     "cross_entropy": "cross-entropy",
     "effect_o": "distillation",
     "distil": "distillation",
+    "keep": "distillation",
 }
 _ROLE_OF_POOL: dict[Pool, Role] = {"entity": "learn_new", "defined-other": "keep_old"}
 
@@ -66,10 +74,10 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
     acting = [term for term in terms if _acts(term, token)]
     reader = next(iter(acting), None) or next((t for t in terms if hasattr(t, "predictions")), None)
     temperature: float = getattr(reader, "t_student", 1.0)
-    teacher_logits = scene.scores.logits[ref] / getattr(reader, "t_teacher", 1.0)
+    t_teacher: float = getattr(reader, "t_teacher", 1.0)
     effect = effect_of(acting[0]) if acting else None
     pool, bank = _pool(scene, ref), scene.prepared.bank
-    matches = _matches(scene, ref, pool, temperature)
+    matches = _matches(scene, token, ref, pool, temperature)
     anchor_weight = 1.0
     if bank is not None and matches:
         anchor_weight = float(bank.table.anchor_weights[bank.table.row_of_ref[ref]])
@@ -79,16 +87,16 @@ def _token(scene: ReplayedStep, token: TermInputs, ref: int, position: int, word
         label=scene.name(scene.data.gold[ref]),
         trained_on=_target(scene, token),
         truth=None if scene.truth is None else scene.name(scene.truth[ref]),
-        teacher=_distribution(scene, teacher_logits.softmax(0), scene.prepared.roles.kept),
+        teacher=_of_teacher(scene, ref, t_teacher),
         teacher_label=scene.name(scene.teacher_ids[ref]),
         confidence=float(scene.scores.confidence[ref]),
-        student=_distribution(scene, _read(OwnPredictions(), token, temperature)),
-        averaged=None if effect is None else _distribution(scene, _read(effect, token, temperature)),
+        student=_of_student(scene, OwnPredictions(), token, ref, temperature),
+        averaged=None if effect is None else _of_student(scene, effect, token, ref, temperature),
         temperature=temperature,
         pool=pool,
         selected=bool(acting),
         joins=_first_epoch(scene, token) if pool == "defined-other" else None,
-        losses=tuple(_loss(term, token) for term in terms),
+        losses=tuple(loss for term in terms for loss in _losses(scene, term, token, ref)),
         anchor_weight=anchor_weight,
         matches=matches,
     )
@@ -122,8 +130,21 @@ def _acts(term: Term, token: TermInputs) -> bool:
     return effect is not None and bool(effect.selected(token)[0])
 
 
-def _loss(term: Term, token: TermInputs) -> TokenLoss:
-    matched = _acts(term, token)
+def _losses(scene: ReplayedStep, term: Term, token: TermInputs, ref: int) -> list[TokenLoss]:
+    """One loss, or one for each group that the word teaches where types have Others of their own."""
+    groups = scene.prepared.groups
+    if groups is None:
+        return [_loss(term, token, _acts(term, token))]
+    own = student_group(groups, scene, token, ref)  # an effect acts in no other group
+    found = []
+    for row, alone in by_group(term, token):
+        if _reads(term, alone):
+            loss, name = _loss(term, alone, _acts(term, token) and row == own), group_name(groups, scene, row)
+            found.append(replace(loss, group=name))
+    return found
+
+
+def _loss(term: Term, token: TermInputs, matched: bool) -> TokenLoss:
     plain = _WITHOUT_EFFECT.get(term.name, term.name.replace("_", " "))
     return TokenLoss(
         term=term.name,
@@ -149,7 +170,9 @@ def _first_epoch(scene: ReplayedStep, token: TermInputs) -> int | None:
     return next((epoch for epoch in epochs if bool(effect.selected(replace(token, epoch=epoch))[0])), None)
 
 
-def _matches(scene: ReplayedStep, ref: int, pool: Pool | None, temperature: float) -> tuple[Match, ...]:
+def _matches(
+    scene: ReplayedStep, token: TermInputs, ref: int, pool: Pool | None, temperature: float
+) -> tuple[Match, ...]:
     """The tokens that this one is matched with, nearest first; none if its pool has no effect."""
     bank, text = scene.prepared.bank, scene.data.text
     if bank is None or pool is None or scene.effect(_ROLE_OF_POOL[pool]) is None:
@@ -171,16 +194,41 @@ def _matches(scene: ReplayedStep, ref: int, pool: Pool | None, temperature: floa
                 teacher_label=scene.name(scene.teacher_ids[other]),
                 distance=max(0.0, 1.0 - float(table.cosines[row, column])),
                 weight=float(table.match_weights[row, column]),
-                student=_distribution(scene, (bank.logits[neighbour] / temperature).softmax(0)),
+                student=_of_match(scene, token, ref, bank.logits[neighbour], temperature),
             )
         )
     return tuple(found)
 
 
-def _read(predictions: Predictions, token: TermInputs, temperature: float) -> Tensor:
-    """[C] the distribution that a term reads of this token."""
-    everything = torch.ones(1, dtype=torch.bool, device=token.logits.device)
-    return predictions.log_probs(token, everything, temperature)[0].exp()
+def _of_teacher(scene: ReplayedStep, ref: int, temperature: float) -> Distribution:
+    groups, logits = scene.prepared.groups, scene.scores.logits[ref] / temperature
+    if groups is None:
+        return _distribution(scene, logits.softmax(0), scene.prepared.roles.kept)
+    row = teacher_group(groups, scene, ref)
+    return distribution_in(groups, scene, row, groups.old_log_probs(logits[None])[0, row])
+
+
+def _of_student(
+    scene: ReplayedStep, predictions: Predictions, token: TermInputs, ref: int, temperature: float
+) -> Distribution:
+    """What a term reads of this word."""
+    groups = scene.prepared.groups
+    if groups is None:
+        everything = torch.ones(1, dtype=torch.bool, device=token.logits.device)
+        return _distribution(scene, predictions.log_probs(token, everything, temperature)[0].exp())
+    row = student_group(groups, scene, token, ref)
+    return distribution_in(groups, scene, row, predictions.group_log_probs(token)[0, row])
+
+
+def _of_match(
+    scene: ReplayedStep, token: TermInputs, ref: int, logits: Tensor, temperature: float
+) -> Distribution:
+    """A matched word, as its anchor reads it: in the anchor's group."""
+    groups = scene.prepared.groups
+    if groups is None:
+        return _distribution(scene, (logits / temperature).softmax(0))
+    row = student_group(groups, scene, token, ref)
+    return distribution_in(groups, scene, row, groups.log_probs(logits[None])[0, row])
 
 
 def _distribution(scene: ReplayedStep, probabilities: Tensor, ids: Tensor | None = None) -> Distribution:
