@@ -31,9 +31,8 @@ def run(tiny_encoder: Path, tiny_corpus: Corpus, tmp_path_factory: pytest.TempPa
     from cfner.training.config import TrainingConfig
 
     stream = TaskStream.split(tiny_corpus, first=3, per_step=1, min_mentions=1)
-    config = TrainingConfig(
-        encoder=str(tiny_encoder), epochs=EPOCHS, lr_encoder=3e-3, lr_head=3e-2, batch_size=8
-    )
+    rates = {"lr_encoder": 3e-3, "lr_head": 3e-2}
+    config = TrainingConfig(encoder=str(tiny_encoder), method="cfner", epochs=EPOCHS, batch_size=8, **rates)
     folder = tmp_path_factory.mktemp("run") / "cfner"
     run_stream(stream, config, folder)
     return folder
