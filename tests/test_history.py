@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError, StreamError
-from cfner.practice.history.history import history, merge, rename, rollback, verify
+from cfner.practice.history.history import forget, history, merge, rename, rollback, verify
 from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 
@@ -181,11 +181,13 @@ def test_random_histories_come_back_exactly(model: Path) -> None:
     outputs: dict[int, str] = {}
     for turn in range(12):
         types = list(ContinualTagger.load(model).types)
-        kind = draw.choice(["rename", "merge", "rollback"])
+        kind = draw.choice(["rename", "merge", "forget", "rollback"])
         if kind == "rename":
             rename(model, draw.choice(types), f"t{turn}")
         elif kind == "merge" and len(types) > 1:
             merge(model, draw.sample(types, 2), f"t{turn}")
+        elif kind == "forget" and len(types) > 1:
+            forget(model, draw.choice(types))
         else:
             rollback(model, draw.choice(sorted(known)))
         number = int(ModelFolder(model).current_name())

@@ -51,6 +51,11 @@ def by_cfner(model: Path, corpus: Corpus) -> list[list[tuple[str, Any, Any]]]:
     return triples(tag(open_model(model), list(corpus.test)))
 
 
+def characters(found: list[tuple[str, Any, Any]]) -> set[tuple[str, int]]:
+    """Which of them are of which type."""
+    return {(type_, at) for type_, start, end in found for at in range(start, end)}
+
+
 def texts(corpus: Corpus) -> list[str]:
     return [" ".join(sentence.words) for sentence in corpus.test]
 
@@ -66,8 +71,8 @@ def test_a_stock_pipeline_finds_the_same(model: Path, tiny_corpus: Corpus, tmp_p
     ]
     labels = open_model(model).labels
     if set(labels.silent) - set(labels.unheard):  # it can only say O where a group of several falls silent
-        theirs_only = [set(b) - set(a) for a, b in zip(ours, theirs, strict=True)]
-        assert sum(map(len, theirs_only)) <= 1
+        for one, other in zip(ours, theirs, strict=True):
+            assert characters(other) <= characters(one)
     else:
         assert theirs == ours
     assert {type_ for found in theirs for type_, _, _ in found} <= set(labels.types)

@@ -21,7 +21,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.model_card import Provenance
 from cfner.practice.diff.sources import two_models
-from cfner.practice.history.history import history, merge, rename, rollback, verify
+from cfner.practice.history.history import forget, history, merge, rename, rollback, verify
 from cfner.store.open import open_model
 from cfner.store.pretrained import load_encoder
 from cfner.store.step_files import FACTS, LABELS
@@ -218,6 +218,7 @@ def test_a_false_record_is_one_error_of_every_command(
         "history": lambda: history(model),
         "verify": lambda: verify(model),
         "rename": lambda: rename(model, "animal", "beast"),
+        "forget": lambda: forget(model, "animal"),
         "merge": lambda: merge(model, ["animal", "city"], "beast"),
         "rollback": lambda: rollback(model, 2),
         "load": lambda: ContinualTagger.load(model),

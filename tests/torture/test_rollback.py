@@ -12,7 +12,7 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ModelError
-from cfner.practice.history.history import merge, rename, rollback, verify
+from cfner.practice.history.history import forget, merge, rename, rollback, verify
 from cfner.practice.learn.learn import learn
 from cfner.store.model_folder import CURRENT, SEAL, ModelFolder
 from cfner.tagger import ContinualTagger
@@ -61,7 +61,7 @@ class History:
     def turn(self, turn: int) -> None:
         types = list(ContinualTagger.load(self.model).types)
         unknown = [type_ for type_ in self.new_data if type_ not in types]
-        kinds = ["rename", "rollback", "rollback", *(["merge"] if len(types) > 1 else [])]
+        kinds = ["rename", "rollback", "rollback", *(["merge", "forget"] if len(types) > 1 else [])]
         kind = self.draw.choice([*kinds, *(["learn"] * 2 if unknown else [])])
         if kind == "learn":
             settings: dict[str, Any] = {"epochs": 1, "checkpoint_minutes": 60}
@@ -70,6 +70,8 @@ class History:
             rename(self.model, self.draw.choice(types), f"name{turn}")
         elif kind == "merge":
             merge(self.model, self.draw.sample(types, 2), f"merged{turn}")
+        elif kind == "forget":
+            forget(self.model, self.draw.choice(types))
         else:
             rollback(self.model, self.draw.choice(sorted(self.predictions)))
         self.done.append(kind)
