@@ -137,7 +137,7 @@ def test_train_prints_results_and_saves_every_step(
     said = cfner(*train_words, "--out", out, "--json")
     assert (said.code, said.err) == (0, "")
     results = json.loads(said.out)
-    assert results["method"] == "cfner"
+    assert results["method"] == "own-other"  # the default
     assert json.loads((out / "results.json").read_text())["runs"][0]["steps"] == results["steps"]
     assert ContinualTagger.load(out).types == ("animal", "city", "dish", "person")
     again = cfner(*train_words, "--out", out)
@@ -152,7 +152,7 @@ def test_train_takes_parts_away_and_settings_of_all_kinds(
 ) -> None:
     (tmp_path / "settings.toml").write_text("epochs = 9\nbatch_size = 3\nwarmup = 0.5\n")
     words = [*train_words, "--out", tmp_path / "out", "--config", tmp_path / "settings.toml", "--dry-run"]
-    words += ["--json", "--without", "effect_e", "--without", "curriculum", "--k", "5"]
+    words += ["--json", "--method", "cfner", "--without", "effect_e", "--without", "curriculum", "--k", "5"]
     words += ["--set", "clip=null", "--set", "m=2", "--set", "head=linear"]
     config = json.loads(cfner(*words).out)["config"]
     assert (config["epochs"], config["batch_size"], config["warmup"]) == (1, 8, 0.5)  # flags beat the file
@@ -295,8 +295,8 @@ def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[st
     return {
         "no such file or folder": ["train", empty / "nothing", "--out", empty / "o"],
         "Did you mean 'finetune'": [*learn, "--method", "finetuen"],
-        "Did you mean 'curriculum'": [*learn, "--without", "curiculum"],
-        "Did you mean 'lambda_base'": [*learn, "--set", "lamda_base=1"],
+        "Did you mean 'negatives'": [*learn, "--without", "negativs"],
+        "Did you mean 'lambda_keep'": [*learn, "--set", "lamda_keep=1"],
         "Write --set NAME=VALUE": [*learn, "--set", "epochs"],
         "precision": [*learn, "--precision", "fp8"],
         "Lower min_mentions": [*learn, "--min-mentions", "5000"],
