@@ -236,6 +236,7 @@ def test_a_type_is_taken_away(space):
     ("groups", "error"),
     [
         ([0, 1], StreamError),  # too few
+        ([0], StreamError),
         ([0, 1, 1, 1], StreamError),
         ([0, 2, 2], StreamError),  # no group 1
         ([0, -1, -1], StreamError),

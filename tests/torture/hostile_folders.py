@@ -412,6 +412,7 @@ RECORDS: list[tuple[str, Any]] = [
     *(("step.json", {"config": value}) for value in (5, [], {}, {"method": "cfner", "parameters": 5})),
     *(("labels.json", value) for value in (5, [1], {"labels": [["O"], 1]}, {"labels": 5}, {"labels": "O"})),
     *(("labels.json", value) for value in ({"scheme": ["BIO"]}, {"bare": "no"}, {"merged": 5})),
+    *(("labels.json", {"groups": value}) for value in (5, "01", [0], [0, -1], [True] * 9, [0] * 8 + [10**9])),
     *(("scores.json", value) for value in (5, [1], {"micro_f1": "\x1b[31mx"}, {"per_type": 5}, {"types": 5})),
     *(("scores.json", {"per_type": {"dish": value}}) for value in (5, {"tp": "1"}, {"tp": 10**400})),
     *(("scores.json", value) for value in ({"types": ["unheard of"]}, {"confusions": 5})),

@@ -52,9 +52,9 @@ class LabelSpace:
     groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        self._refuse_bad_groups()
         if not any(self.groups):
             object.__setattr__(self, "groups", ())  # one way to say that there is one group
-        self._refuse_bad_groups()
         if OTHER not in self.labels:
             raise StreamError(
                 f"None of these labels is '{OTHER}', for words outside mentions: {', '.join(self.labels)}.",
