@@ -19,8 +19,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cfner.benchmark.demo import demo_corpus
 from cfner.corpus.corpus import Corpus
+from cfner.synthetic.generate import generate
 from cfner.training.environment import versions
 from speed_ratios import PARTS, Ratio, speed_report
 from speed_setup import Bench
@@ -28,7 +28,7 @@ from speed_setup import Bench
 
 def main(words: list[str] | None = None) -> int:
     args = _arguments().parse_args(words)
-    corpus = demo_corpus(args.sentences, 0) if args.data is None else Corpus.read(args.data)
+    corpus = generate(train=args.sentences, dev=1, test=1) if args.data is None else Corpus.read(args.data)
     corpus = Corpus(corpus.name, corpus.train[: args.sentences])
     progress = Console(stderr=True)
     with tempfile.TemporaryDirectory(prefix="cfner-bench-") as folder:

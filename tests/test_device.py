@@ -106,6 +106,8 @@ COMPUTING = {
     "demo": ["demo", "--size", "20", "--out", "{tmp}/out", "--encoder", "{encoder}"],
     "serve": ["serve", "{model}"],
     "bench run": ["bench", "run", "--data", "{data}", "--out", "{tmp}/out", "--min-mentions", "1"],
+    "consolidate": ["consolidate", "{model}", "{data}/train.txt", "--out", "{tmp}/out"],
+    "bench yardstick": ["bench", "yardstick", "{tmp}"],
     "bench reproduce": ["bench", "reproduce", "figure-tsne", "--data", "{data}", "--out", "{tmp}/out"],
 }
 
@@ -152,7 +154,8 @@ def test_the_device_is_chosen_and_reported(
 
 
 @pytest.mark.parametrize(
-    "command", [c for c in COMPUTING if c not in ("bench run", "bench reproduce", "explain")]
+    "command",
+    [c for c in COMPUTING if c not in ("bench run", "bench reproduce", "bench yardstick", "explain")],
 )
 def test_a_device_that_is_not_here_is_refused(command: str, say: Say) -> None:
     assert "Error: The device 'cuda:7' is not here. There is: cpu" in say(command, "cuda:7")

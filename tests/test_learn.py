@@ -71,7 +71,8 @@ def test_a_new_folder_holds_the_old_steps_and_the_new_one(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
     before = bytes_of(one_step)
-    done = cfner("learn", one_step, files["new"], "--out", tmp_path / "m2", "--epochs", 3)
+    chosen = ("--set", "select_on=new+old")
+    done = cfner("learn", one_step, files["new"], "--out", tmp_path / "m2", "--epochs", 3, *chosen)
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert "Learned: dish, person" in said

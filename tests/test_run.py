@@ -319,10 +319,10 @@ def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(
             encoder=str(tiny_encoder),
             watch=lambda _: Silent(),
         )
-    assert {"finetune", "cfner", "results.json", "f1_by_step.svg"} <= {
+    assert {"finetune", "own-other", "results.json", "f1_by_step.svg"} <= {
         path.name for path in (tmp_path / "demo").iterdir()
     }
     runs = json.loads((tmp_path / "demo" / "results.json").read_text())["runs"]
-    assert [run["method"] for run in runs] == ["finetune", "cfner"]
+    assert [run["method"] for run in runs] == ["finetune", "own-other"]
     assert all(len(run["steps"]) == len(result.stream) for run in runs)
-    assert set(result.predictions) == {"finetune", "cfner"}
+    assert set(result.predictions) == {"finetune", "own-other"}

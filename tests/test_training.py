@@ -124,8 +124,8 @@ def test_a_missing_file_and_a_missing_preset_are_errors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", [None, *PRESETS])
 def test_the_curriculum_is_on_in_every_shipped_configuration(preset: str | None) -> None:
     built = TrainingConfig.build(preset=preset)
-    method = create(built.method, built.parameters, built.without)
-    assert method.name == "cfner" and method.has("curriculum")
+    method = create("cfner", built.parameters, built.without)
+    assert method.has("curriculum")
     assert (method.parameters.delta_1, method.parameters.delta_m, method.parameters.m) == (1.0, 0.0, None)
 
 
@@ -273,7 +273,7 @@ def test_training_stops_early_and_ends_with_the_best_epochs_weights(
 ) -> None:
     dev = ScriptedDev(scores)
     monkeypatch.setattr("cfner.training.step.EpochChoice", lambda *_, **__: dev)
-    tagger = fresh(tiny_settings, epochs=6, patience=patience)
+    tagger = fresh(tiny_settings, epochs=6, patience=patience, select_on="new")
     state = tagger.learn(tiny_stream[0])
     assert (len(dev.weights), state.best_epoch, len(state.history)) == (ran, best, ran)
     final = tagger.model.network.state_dict()
@@ -340,7 +340,7 @@ def test_losses_are_logged_to_tensorboard(
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     monkeypatch.chdir(tmp_path)
-    tagger = fresh(tiny_settings, epochs=2, trackers=("tensorboard",))
+    tagger = fresh(tiny_settings, epochs=2, trackers=("tensorboard",), select_on="new")
     state = tagger.learn(tiny_stream[0])
     tagger.learn(tiny_stream[1])
     (folder,) = {path.parent for path in (tmp_path / "runs" / "cfner").glob("events.*")}
@@ -431,7 +431,7 @@ def test_two_processes_train_one_model(
     ranks.mkdir()
     # --multi_gpu is accelerate's name for "several processes here"; on CPUs they talk over gloo
     launch = "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
-    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 2 --batch-size 7 --json"
+    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 2 --batch-size 7 --method cfner --json"
     command = [warm.python(), "-m", *launch.split(), "--dynamo_backend", "no", "--main_process_port", "0"]
     command += [str(script), "train", str(tiny_data), "--out", str(out), *flags.split()]
     command += ["--encoder", str(tiny_settings["encoder"])]

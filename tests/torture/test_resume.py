@@ -28,9 +28,17 @@ POINTS = times(200, quick=24, short=3)
 KINDS = ("inside an epoch", "at the edge of an epoch", "while evaluating", "between steps")
 # what a resumed step must put back differs: a bank or none, momentum or Adam's moments, groups of batches
 WAYS: dict[str, dict[str, Any]] = {
-    "cfner": {},
-    "cfner, sgd, exact": {"optimiser": "sgd", "matches": "exact", "schedule": "drop", "first_lr": 1e-3},
-    "podnet, accumulated": {"method": "podnet", "accumulation": 2},
+    "cfner": {"method": "cfner", "select_on": "new"},
+    "own-other": {"select_on": "new+old"},
+    "cfner, sgd, exact": {
+        "method": "cfner",
+        "select_on": "new",
+        "optimiser": "sgd",
+        "matches": "exact",
+        "schedule": "drop",
+        "first_lr": 1e-3,
+    },
+    "podnet, accumulated": {"method": "podnet", "accumulation": 2, "select_on": "new"},
     "self-training+cf, frozen": {"method": "self-training+cf", "freeze_layers": 1, "select_on": "new+old"},
 }
 

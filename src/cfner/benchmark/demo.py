@@ -38,10 +38,10 @@ PER_STEP: Final = 2
 _KNOWN_TEMPLATES = 0.5
 _SETTINGS: Final[dict[str, Any]] = {
     "precision": "fp32",  # the same figures on processors with and without bf16
-    # so that it takes two minutes: much text and few passes, the lowest two of six layers not trained
-    "freeze_layers": 2,
     "lr_encoder": 3e-4,
 }
+_FROZEN: Final = {"minilm": 2}  # of six layers, so that it takes two minutes; other encoders may have fewer
+_EARLIER: Final = ("cfner",)  # what an earlier version called a model of the demo
 _MARK = "demo.json"  # names a folder as one that the demo may replace
 _RESULTS, _PICTURE = "results.json", "f1_by_step.svg"
 
@@ -71,6 +71,7 @@ def run_demo(
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
         chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs, "device": device}
+        chosen |= {"freeze_layers": _FROZEN.get(encoder, 0)}
         config = TrainingConfig.build({**chosen, **_SETTINGS})
         results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
     write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
@@ -140,8 +141,8 @@ def _not_ours(out: Path) -> Iterator[Path]:
     """Files beside the demo's, and steps that somebody added to its models."""
     if not (out / _MARK).is_file():
         yield out
-    yield from foreign_items(out, {_MARK, _RESULTS, _PICTURE, *METHODS})
-    for method in METHODS:
-        for step in lineage(out / method):
+    yield from foreign_items(out, {_MARK, _RESULTS, _PICTURE, *METHODS, *_EARLIER})
+    for method in (*METHODS, *_EARLIER):
+        for step in lineage(out / method) if (out / method).is_dir() else ():
             if step.name != f"step {step.number}":
                 yield step.stored.folder

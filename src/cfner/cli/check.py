@@ -124,7 +124,8 @@ def _plan(plan: LearnPlan, *, with_model: bool) -> str:
     more = f" and {plan.unlabelled_sentences:,} unlabelled ones" if plan.unlabelled_sentences else ""
     chosen = "the last epoch is kept"
     if plan.dev_sentences:
-        chosen = f"{plan.dev_sentences:,} sentences {source} choose the epoch"
+        use = "choose the epoch" if plan.chooses_epoch else "are held out to measure the result"
+        chosen = f"{plan.dev_sentences:,} sentences {source} {use}"
     return (
         f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
         f"{plan.train_sentences:,} sentences{more}; {chosen}."

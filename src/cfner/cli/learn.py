@@ -79,7 +79,7 @@ def learn(
     every: o.Every = 1,
     dev_share: Annotated[
         float,
-        Flag(min=0, help="Share of the sentences held out to choose the epoch, if there is no dev file."),
+        Flag(min=0, help="Share of the sentences held out to measure the result, if there is no dev file."),
     ] = 0.15,
     json: o.Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from cfner.errors import ConfigError, nearest, problems
 
@@ -88,6 +88,12 @@ class TrainingConfig(BaseModel):
     workers: int = Field(0, ge=0, description="processes that prepare batches")
     eval_batch_size: int = Field(64, ge=1)
     trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")
+
+    @model_validator(mode="after")
+    def _patience_needs_a_choice(self) -> TrainingConfig:
+        if self.patience is not None and self.select_on == "last":
+            raise ValueError("patience needs select_on=new or select_on=new+old: the last epoch is kept")
+        return self
 
     def what_matters(self) -> dict[str, Any]:
         """The settings that decide what is computed, not how it is watched; JSON-able."""

@@ -90,7 +90,7 @@ def check(
         findings += _data_findings(corpus, current, known)
         if plan is not None:
             train, dev = len(corpus.train), len(corpus.dev)
-            learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev)
+            learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev, chooses_epoch=False)
     else:
         texts = read_unlabelled(unlabelled)
         found, learn, facts, time = _beside_model(corpus, tagger, plan, str(model), texts, sample, seconds)
@@ -165,6 +165,7 @@ def _beside_model(
         train_sentences=len(fresh.train),
         unlabelled_sentences=reminder_count(step, tagger.config) if reads else 0,
         dev_sentences=len(fresh.dev),
+        chooses_epoch=tagger.config.select_on != "last",
         dev_held_out=bool(fresh.dev) and not corpus.dev,
     )
     return findings, learn, facts, time

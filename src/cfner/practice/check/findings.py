@@ -109,6 +109,7 @@ class LearnPlan(StepPlan):
     train_sentences: int
     unlabelled_sentences: int = 0
     dev_sentences: int
+    chooses_epoch: bool  # by the dev sentences
     dev_held_out: bool = False
 
 

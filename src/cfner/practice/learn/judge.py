@@ -123,9 +123,8 @@ class Judge:
             said.append("the step's types on the test sentences of the new data")
         elif self.new_data.dev:
             counts |= _scores(self.own, own_after, self.current).counts
-            said.append(
-                "the step's types on the held-out sentences of the new data (which also chose the epoch)"
-            )
+            chose = "" if new.config.select_on == "last" else " (which also chose the epoch)"
+            said.append(f"the step's types on the held-out sentences of the new data{chose}")
         return Scores(tuple(counts), counts), "; ".join(said) or "nothing"
 
 
