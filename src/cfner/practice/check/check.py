@@ -133,13 +133,13 @@ def _beside_model(
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     refused = list(of_model.refusals(tagger, plan.current))
     text = of_model.encoded(tagger.model, fresh.train)
-    pool = UnlabelledText.divide(texts, fresh.train, (*fresh.dev, *fresh.test)).pool
+    reads = tagger.method.reads_unlabelled and tagger.config.unlabelled_ratio > 0
+    pool = UnlabelledText.divide(texts, fresh.train, (*fresh.dev, *fresh.test)).pool if reads else ()
     facts = of_model.look_at_text(tagger, source, fresh.train, plan, pool, sample)
     labelled = fresh.only(plan.current)
     step = Step(
         types=plan.current, train=labelled.train, dev=labelled.dev, known=kept, index=1, unlabelled=pool
     )
-    reads = tagger.method.reads_unlabelled
     findings = [
         *refused,
         *text_findings(facts),
@@ -163,7 +163,7 @@ def _beside_model(
         method=tagger.method.variant,
         epochs=tagger.config.epochs_for(len(fresh.train)),
         train_sentences=len(fresh.train),
-        unlabelled_sentences=reminder_count(step, tagger.config) if reads else 0,
+        unlabelled_sentences=reminder_count(step, tagger.config),
         dev_sentences=len(fresh.dev),
         chooses_epoch=tagger.config.select_on != "last",
         dev_held_out=bool(fresh.dev) and not corpus.dev,

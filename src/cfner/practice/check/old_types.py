@@ -77,7 +77,7 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
         more = (
             "more text without labels that mentions them"
             if facts.unlabelled
-            else ("text without labels, like the text that the model reads every day")
+            else "text without labels, like the text that the model reads every day"
         )
         yield warning(
             "old types not in the text",

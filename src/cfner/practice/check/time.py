@@ -73,7 +73,7 @@ def estimate_time(
     timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
     epochs = config.epochs_for(len(step.train))
-    reminders = reminder_count(step, config) if tagger.method.reads_unlabelled else 0
+    reminders = reminder_count(step, config)
     windows = round(text.windows * (1 + reminders / len(step.train)))  # unlabelled ones are as long, about
     total = (
         watch.before * (len(step.train) + reminders) / len(sample)
