@@ -129,6 +129,24 @@ def test_the_curriculum_is_on_in_every_shipped_configuration(preset: str | None)
     assert (method.parameters.delta_1, method.parameters.delta_m, method.parameters.m) == (1.0, 0.0, None)
 
 
+def test_patience_without_a_choice_of_the_epoch_is_refused() -> None:
+    with pytest.raises(ConfigError, match="nothing chooses the epoch"):
+        TrainingConfig.build({"patience": 2})
+    assert TrainingConfig.build({"patience": 2, "select_on": "new"}).patience == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "sentences", "epochs"),
+    [({}, 60, 38), ({}, 8000, 10), ({"epochs": 2}, 60, 2), ({"min_updates": 0}, 60, 10)],
+)
+def test_small_steps_make_enough_updates_unless_epochs_are_given(
+    given: dict[str, Any], sentences: int, epochs: int
+) -> None:
+    config = TrainingConfig.build(given)
+    assert config.epochs_for(sentences) == epochs
+    assert "epochs" in given or -(-sentences // config.batch_size) * epochs >= config.min_updates
+
+
 # -- optimiser and schedule --------------------------------------------------------------------------------
 
 

@@ -265,7 +265,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     data, out, said = tmp_path / "new.conll", tmp_path / "out", tmp_path / "said"
     new = [s.with_spans([replace(span, type="new") for span in s.spans[:1]]) for s in tiny_corpus.train]
     write_sentences(new, data)
-    settings = ["--epochs", 3000, "--patience", 3000, "--set", "checkpoint_minutes=0"]
+    settings = ["--epochs", 3000, "--set", "checkpoint_minutes=0"]
 
     def learn(told: Tell) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cfner.errors import ConfigError, nearest, problems
 
@@ -89,12 +89,6 @@ class TrainingConfig(BaseModel):
     eval_batch_size: int = Field(64, ge=1)
     trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")
 
-    @model_validator(mode="after")
-    def _patience_needs_a_choice(self) -> TrainingConfig:
-        if self.patience is not None and self.select_on == "last":
-            raise ValueError("patience needs select_on=new or select_on=new+old: the last epoch is kept")
-        return self
-
     def what_matters(self) -> dict[str, Any]:
         """The settings that decide what is computed, not how it is watched; JSON-able."""
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in RUNTIME_ONLY}
@@ -134,11 +128,17 @@ class TrainingConfig(BaseModel):
         if given.get("as_published"):
             before |= {"parameters": {}}  # the paper's values were asked for
         try:
-            return cls(**_over(before, given))
+            built = cls(**_over(before, given))
         except ValidationError as error:
             raise ConfigError(
                 f"Bad settings: {problems(error)}.", remedy="See 'cfner train --help'."
             ) from error
+        if built.patience is not None and built.select_on == "last":
+            raise ConfigError(
+                "patience is given, but nothing chooses the epoch: the last one is kept.",
+                remedy="Set select_on to new+old or new as well, or leave patience out.",
+            )
+        return built
 
 
 def given_settings(
