@@ -21,20 +21,20 @@ def demo(
         Path, o.Flag("--out", "-o", help="Folder for models, results.json and the picture.")
     ] = Path("runs/demo"),
     seed: Annotated[int, o.Flag(min=0, help="Seed of corpus and training.")] = 0,
-    size: Annotated[int, o.Flag(min=1, max=1_000_000, help="Labelled sentences to generate.")] = 1200,
+    size: Annotated[int, o.Flag(min=1, max=1_000_000, help="Labelled sentences to generate.")] = 840,
     epochs: Annotated[int, o.Flag(min=1, help="Epochs per step.")] = 3,
     encoder: Annotated[str, o.Flag("--encoder", "-e", help="Encoder to start from.")] = "minilm",
     device: o.Device = "auto",
     json: o.Json = False,
 ) -> None:
-    """Learn six types in three steps, by fine-tuning and by cfner's default method, and compare."""
+    """Learn five types in three steps, by fine-tuning and by the default method, and compare."""
     from cfner.benchmark.demo import run_demo
 
     screen = console()
     if not json:
         screen.print(
-            "A tagger learns six entity types of clinical notes in three steps. The text of each step is "
-            "labelled only with its own two types, and the earlier text is gone. First plain fine-tuning, "
+            "A tagger learns five entity types of clinical notes in three steps. The text of each step is "
+            "labelled only with its own types, and the earlier text is gone. First plain fine-tuning, "
             "then cfner's default method (own-other), which is also given notes without labels: the text "
             "that your model reads every day."
         )
