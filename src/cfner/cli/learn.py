@@ -59,7 +59,8 @@ def learn(
     ] = None,
     # how it is trained
     method: Annotated[
-        str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: the model's own, or cfner.")
+        str | None,
+        Flag("--method", "-m", help="See 'cfner methods'. Default: the model's, or own-other."),
     ] = None,
     use: o.Use = None,
     without: o.Without = None,

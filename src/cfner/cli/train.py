@@ -37,7 +37,9 @@ def train(
     format: o.Format = None,
     tag_column: o.TagColumn = None,
     # the method
-    method: Annotated[str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: cfner.")] = None,
+    method: Annotated[
+        str | None, Flag("--method", "-m", help="See 'cfner methods'. Default: own-other.")
+    ] = None,
     use: o.Use = None,
     without: o.Without = None,
     k: Annotated[int | None, Flag("--k", min=0, help="Matched tokens per anchor.")] = None,

@@ -18,7 +18,9 @@ class CFNER(CausalMethod):
     paper: ClassVar[str] = (
         "Zheng et al. 2022, Distilling Causal Effect from Miscellaneous Other-Class for Continual NER (EMNLP)"
     )
-    good_for: ClassVar[str] = "Learning new types from data labelled only with them: the default method."
+    good_for: ClassVar[str] = (
+        "The paper's method: one Other class for all types, distilled with causal effects."
+    )
 
     def objective(self, ctx: StepContext) -> Objective:
         return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx))

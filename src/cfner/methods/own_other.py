@@ -49,7 +49,9 @@ class OwnOther(Method):
     name: ClassVar[str] = "own-other"
     title: ClassVar[str] = "Own Others"
     paper: ClassVar[str] = "-"
-    good_for: ClassVar[str] = "Learning new types and keeping the old ones, best with some unlabelled text."
+    good_for: ClassVar[str] = (
+        "Learning new types and keeping the old ones, with unlabelled text at best. The default."
+    )
     promise: ClassVar[str] = (
         "Old types are kept by distillation on the text that they are mentioned in, and no label of a new "
         "type argues against them. How well that works is measured, not guaranteed."
