@@ -50,7 +50,7 @@ class OwnOther(Method):
     title: ClassVar[str] = "Own Others"
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = (
-        "Learning new types and keeping the old ones, with unlabelled text at best. The default."
+        "Learning new types and keeping the old ones, best with unlabelled text. The default."
     )
     promise: ClassVar[str] = (
         "Old types are kept by distillation on the text that they are mentioned in, and no label of a new "

@@ -77,7 +77,7 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
     if method.from_scratch:
         raise ConfigError(
             f"The method '{method.variant}' needs all old data, which is not there.",
-            remedy="Use own-other, or another method that keeps old types without their data: 'cfner methods'.",
+            remedy="Use own-other, or another method that needs no old data: 'cfner methods'.",
         )
     from cfner.methods.context import ExampleContext
     from cfner.training.step import refuse_model
