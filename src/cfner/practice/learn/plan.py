@@ -87,7 +87,7 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
         raise ConfigError(
             f"The method '{method.variant}' compares directions, which needs the cosine head; "
             "this model has a linear one.",
-            remedy="Use own-other, cfner or extendner, which take any head.",
+            remedy="Use own-other, extendner or self-training, which take any head.",
         )
 
 
