@@ -63,6 +63,10 @@ class Experts(Method):
     title: ClassVar[str] = "Experts"
     paper: ClassVar[str] = "written for this program; there is no paper"
     good_for: ClassVar[str] = "Adding types to a model whose answers for the old ones must not change."
+    promise: ClassVar[str] = (
+        "The log-odds of old types do not change by a bit, so none is forgotten. A new type may still claim "
+        "words of an old one, unless old_wins is set."
+    )
     parts: ClassVar[Mapping[str, str]] = {
         "negatives": "sure negatives from text that is not annotated for the new types",
     }

@@ -172,7 +172,7 @@ def _not_reminded(tagger: ContinualTagger, step: Step) -> tuple[str, ...]:
     """Old types that may be forgotten because no text mentions them. Of unlabelled text, training itself
     reports what the old model finds in the sentences that it chooses.
     """
-    if step.unlabelled or not tagger.method.reads_unlabelled:
+    if step.unlabelled or not tagger.method.reads_unlabelled or tagger.method.adds_experts:
         return ()
     found = TypesFound.by_model(tagger, step.train, step.known)
     return not_reminded(step.known, [found, TypesFound.labelled(step.replay)])
