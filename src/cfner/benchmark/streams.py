@@ -46,11 +46,7 @@ class Source:
             "score_on": self.score_on,
             "min_mentions": self.min_mentions,
             "order": list(self.order) if self.order else "alphabetical",
-            **(
-                {"unlabelled": ", ".join(Path(name).name for name in self.unlabelled)}
-                if self.unlabelled
-                else {}
-            ),
+            "unlabelled": ", ".join(Path(name).name for name in self.unlabelled) or "none",
         }
 
     def read(self) -> Corpus:
