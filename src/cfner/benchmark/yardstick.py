@@ -70,7 +70,11 @@ STREAMS: Final = (
         methods=("own-other, cfner, finetune, joint-own, joint", "own-other, cfner"),
     ),
 )
-FIXED: Final[dict[str, Any]] = {"encoder": "minilm", "batch_size": 8, "precision": "fp32"}
+# fixed, so that a later default does not make finished runs into others; min_updates is moot where epochs are
+FIXED: Final[dict[str, Any]] = {
+    **{"encoder": "minilm", "batch_size": 8, "precision": "fp32"},
+    **{"select_on": "last", "min_updates": 0},
+}
 
 
 def yardstick_cells(

@@ -1,0 +1,55 @@
+"""The yardstick's streams are fixed, and each is asked for twice: with the slices only, and with text."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cfner.benchmark.streams import REST
+from cfner.benchmark.yardstick import SLICES_ONLY, STREAMS, WITH_TEXT, yardstick_cells
+from cfner.errors import ConfigError, CorpusError
+from cfner.methods import method_names
+from cfner.training.config import TrainingConfig
+
+
+@pytest.fixture
+def root(tiny_data: Path, tmp_path: Path) -> Path:
+    for stream in STREAMS:
+        shutil.copytree(tiny_data, tmp_path / stream.corpus)
+    return tmp_path
+
+
+def test_every_method_is_measured_with_the_slices_and_some_with_text(root: Path) -> None:
+    cells = yardstick_cells(root, TrainingConfig(), [2, 3])
+    asked = {(c.source.path, c.method, bool(c.source.unlabelled), c.seed) for c in cells}
+    short = [stream.corpus for stream in STREAMS if stream.methods is None]
+    assert asked == {
+        (str(root / corpus), method.strip(), text, seed)
+        for corpus in short
+        for methods, text in ((SLICES_ONLY, False), (WITH_TEXT, True))
+        for method in methods.split(",")
+        for seed in (2, 3)
+    }
+    assert {method for _, method, _, _ in asked} <= set(method_names())
+    assert all(c.source.unlabelled in ((), (REST,)) and c.source.score_on == "test" for c in cells)
+
+
+def test_settings_of_the_streams_are_fixed_whatever_is_given(root: Path) -> None:
+    given = TrainingConfig(epochs=99, batch_size=3, select_on="new", lr_encoder=5e-5)
+    (cell,) = yardstick_cells(
+        root, given, [0], score_on="dev", streams=["snips-slots"], slices_only="cfner", with_text=""
+    )
+    config = cell.config
+    assert (config.epochs, config.batch_size, config.select_on, config.min_updates) == (5, 8, "last", 0)
+    assert config.lr_encoder == 5e-5  # what may be searched is taken as given
+    assert (cell.division.first, cell.division.per_step, cell.source.every) == (9, 10, 6)
+    assert cell.source.score_on == "dev"
+
+
+def test_an_unknown_stream_and_a_missing_corpus_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="fewnerd8"):
+        yardstick_cells(tmp_path, TrainingConfig(), [0], streams=["fewnerd9"])
+    with pytest.raises(CorpusError, match="is not there"):
+        yardstick_cells(tmp_path, TrainingConfig(), [0])
