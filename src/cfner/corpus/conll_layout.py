@@ -135,6 +135,7 @@ def rows_of(
     words: list[str] = []
     tags: list[str] = []
     places: list[str] = []
+    document: str | None = None
     for number, line in chain(lines, [(0, "")]):  # the last sentence needs no empty line after it
         place = f"{name}:{number}"
         marker = is_document_marker(line)
@@ -144,8 +145,9 @@ def rows_of(
             elif line:
                 report.note(BLANK_LINE, place)
             if words:
-                yield TaggedRow(words, tags, places[0], places)
+                yield TaggedRow(words, tags, places[0], places, document)
             words, tags, places = [], [], []
+            document = place if marker else document
             continue
         cells = layout.cells(line)
         if number == layout.header:

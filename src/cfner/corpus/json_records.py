@@ -6,6 +6,7 @@ A record has words and tags, or a text and its mentions in characters; all recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cfner.corpus.formats import ReadOptions
@@ -19,6 +20,7 @@ from cfner.errors import CorpusError, located, nearest
 WORD_FIELDS = ("tokens", "words")
 TAG_FIELDS = ("tags", "ner_tags", "labels", "ner")
 TEXT_FIELDS = ("text",)
+DOCUMENT_FIELDS = ("document", "doc_id")
 SPAN_FIELDS = ("spans", "entities", "label", "labels")
 NOT_ACCEPTED = ("reject", "ignore")  # no set: a record may have anything as its answer, a list too
 REJECTED = "record not accepted by its annotator, left out"
@@ -48,6 +50,7 @@ def sentences_from_records(
                         f"the field '{name}', which the records before have, is missing.",
                         remedy="Give all records the same fields.",
                     )
+            document = _document(record)
             found: TaggedRow | Sentence = (
                 _row(record, fields, options.labels, place)
                 if fields.tagged
@@ -58,9 +61,9 @@ def sentences_from_records(
         if record.get("answer") in NOT_ACCEPTED:  # Prodigy keeps rejected examples in its export
             report.skip(len(found.words), REJECTED, place)
         elif isinstance(found, TaggedRow):
-            rows.append(found)
+            rows.append(replace(found, document=document))
         else:
-            keep_sentence(found, sentences, report)
+            keep_sentence(replace(found, document=document), sentences, report)
     return sentences_from_rows(rows, report, options.scheme) if rows else sentences
 
 
@@ -96,6 +99,15 @@ def _fields(record: Record, options: ReadOptions) -> _Fields:
         f"its fields are: {', '.join(record) or 'none'}.",
         remedy="Name the fields 'tokens' and 'tags', or 'text' and 'spans', or say which columns to take.",
     )
+
+
+def _document(record: Record) -> str | None:
+    """Which document the record is part of, where a field with a usual name says so."""
+    named = (record[name] for name in DOCUMENT_FIELDS if record.get(name) is not None)
+    found = next(named, None)
+    if found is None or isinstance(found, str):
+        return found
+    return str(found) if type(found) is int else None  # a field of that name may hold anything
 
 
 def _row(record: Record, fields: _Fields, labels: Sequence[str] | None, place: str) -> TaggedRow:

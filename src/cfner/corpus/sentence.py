@@ -28,7 +28,8 @@ class Sentence:
 
     ``spans`` are sorted and do not overlap. ``text`` and ``offsets`` (one character range per word) are
     there when the words were cut from a text, so that predictions can be given back as characters.
-    ``source`` names where the sentence came from (``file:line``).
+    ``source`` names where the sentence came from (``file:line``), ``document`` the document that it is part
+    of, where the file says so.
     """
 
     words: tuple[str, ...]
@@ -36,6 +37,7 @@ class Sentence:
     text: str | None = None
     offsets: tuple[tuple[int, int], ...] | None = None
     source: str | None = None
+    document: str | None = None
 
     def __post_init__(self) -> None:
         end = 0

@@ -25,6 +25,7 @@ class TaggedRow:
     tags: list[str]
     source: str
     places: Sequence[str] | None = None
+    document: str | None = None
 
     def place(self, position: int) -> str:
         return self.places[position] if self.places else f"{self.source} (word {position + 1})"
@@ -52,7 +53,7 @@ def _sentence(row: TaggedRow, scheme: Scheme, report: ReadReport) -> Sentence:
     for repair in repairs:
         report.note(repair.kind, row.place(repair.position))
     report.use(len(row.words))
-    return Sentence(tuple(row.words), tuple(spans), source=row.source)
+    return Sentence(tuple(row.words), tuple(spans), source=row.source, document=row.document)
 
 
 def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow:
@@ -83,7 +84,7 @@ def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow:
         return row
     columns = (row.words, row.tags, row.places or ())
     words, tags, places = ([column[position] for position in kept if column] for column in columns)
-    return TaggedRow(words, tags, row.source, places)
+    return TaggedRow(words, tags, row.source, places, row.document)
 
 
 def trimmed(text: str) -> str:
