@@ -209,14 +209,6 @@ def test_the_bootstrap_agrees_with_a_plain_one() -> None:
     assert (row.loss.low, row.loss.high) == (pytest.approx(low, abs=2), pytest.approx(high, abs=2))
 
 
-def test_large_data_is_resampled_in_parts_with_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = sentences(50)
-    before, after = losing(data, "city", 0.1, 1), losing(data, "city", 0.4, 2)
-    whole = guard(data, before, after, TYPES)
-    monkeypatch.setattr(module, "_CELLS", 5000)
-    assert guard(data, before, after, TYPES) == whole
-
-
 def test_agreement_leaves_out_what_the_new_data_labels() -> None:
     old = [(Span(0, 1, "city"), Span(3, 5, "animal"))]
     new = [(Span(0, 1, "city"), Span(4, 5, "animal"), Span(6, 7, "dish"))]

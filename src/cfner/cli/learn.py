@@ -15,8 +15,9 @@ from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, print_json, say, scores_table, table_of, training_progress
 
 if TYPE_CHECKING:
+    from cfner.evaluation.intervals import Interval
     from cfner.practice.learn.agreement import AgreementReport
-    from cfner.practice.learn.guard import GuardReport, Interval
+    from cfner.practice.learn.guard import GuardReport
     from cfner.practice.learn.learn import Learned
     from cfner.runs.cost import Cost
 

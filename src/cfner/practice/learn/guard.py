@@ -11,29 +11,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from cfner.corpus.sentence import Sentence, Span
+from cfner.evaluation.intervals import RESAMPLES, Interval, f1_of, interval, resampled, sentence_counts
 
 Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions", "too few sentences"]
-CountTable = npt.NDArray[np.float64]
 
-RESAMPLES = 2000
 FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
 FEWEST_SENTENCES = 4  # that hold the type; mentions of one sentence are lost and found together
 _CHANCE = 0.05  # a loss is certain if errors this lopsided would come by chance less often
-_CELLS = 20_000_000  # sentences x resamples held at a time
-
-
-class Interval(NamedTuple):
-    """A figure in points, and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -95,17 +84,17 @@ def guard(
 ) -> GuardReport:
     """Judge what two models predict of the same labelled sentences, for each of ``old_types``."""
     gold = [sentence.spans for sentence in sentences]
-    counts = np.stack([_counts(gold, spans, old_types) for spans in (before, after)], axis=1)
+    counts = np.stack([sentence_counts(gold, spans, old_types) for spans in (before, after)], axis=1)
     mentions = counts[:, 0, :, 1].sum(0)
     holding = (counts[:, 0, :, 1] > 0).sum(0)
-    measured = _f1(counts.sum(0))
-    drawn = _bootstrap(counts, seed)
+    measured = f1_of(counts.sum(0))
+    drawn = f1_of(resampled(counts, seed))
     errors = [_errors(gold, spans) for spans in (before, after)]
     reports = []
     for index, type_ in enumerate(old_types):
         if not mentions[index]:
             continue
-        loss = _interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
+        loss = interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
         verdict = _uncertain(loss, int(mentions[index]), int(holding[index]), max_forgetting)
         if loss.low > max_forgetting and _surely_worse(*(e.get(type_, _Errors()) for e in errors)):
             verdict = "accepted" if type_ in accepted else "forgotten"
@@ -113,8 +102,8 @@ def guard(
             TypeReport(
                 type_,
                 int(mentions[index]),
-                _interval(measured[0, index], drawn[:, 0, index]),
-                _interval(measured[1, index], drawn[:, 1, index]),
+                interval(measured[0, index], drawn[:, 0, index]),
+                interval(measured[1, index], drawn[:, 1, index]),
                 loss,
                 verdict,
             )
@@ -131,21 +120,6 @@ def _uncertain(loss: Interval, mentions: int, sentences: int, limit: float) -> V
     if sentences < FEWEST_SENTENCES:
         return "too few sentences"
     return "kept" if loss.high <= limit else "unclear"
-
-
-def _counts(
-    gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]], types: Sequence[str]
-) -> CountTable:
-    """[S, T, 3] per sentence and type: found, in the gold, predicted."""
-    place = {type_: index for index, type_ in enumerate(types)}
-    counts = np.zeros((len(gold), len(types), 3))
-    for row, (gold_spans, predicted_spans) in enumerate(zip(gold, predicted, strict=True)):
-        right = set(gold_spans) & set(predicted_spans)
-        for column, spans in enumerate((right, gold_spans, predicted_spans)):
-            for span in spans:
-                if span.type in place:
-                    counts[row, place[span.type], column] += 1
-    return counts
 
 
 @dataclass
@@ -188,32 +162,3 @@ def _sign_test(new: int, mended: int) -> float:
     logs = np.cumsum(np.log(new + mended - steps + 1) - np.log(steps))  # of the binomial coefficients
     logs = np.concatenate([[0.0], logs]) - (new + mended) * np.log(2)
     return min(1.0, 2 * float(np.exp(logs).sum()))
-
-
-def _f1(counts: CountTable) -> CountTable:
-    """[..., 3] -> [...] in percent; 0 where there is nothing to find and nothing was predicted."""
-    whole = counts[..., 1] + counts[..., 2]
-    return 200 * counts[..., 0] / np.where(whole == 0, 1, whole)
-
-
-def _bootstrap(counts: CountTable, seed: int) -> CountTable:
-    """[R, 2, T] F1 of both models on the same resampled sentences; nan where a draw has no mention.
-
-    Such a draw says nothing of the type. Counted as no loss, a few of them would hide any.
-    """
-    random = np.random.default_rng(seed)
-    size = len(counts)
-    flat = counts.reshape(size, -1)
-    at_a_time = max(1, _CELLS // max(size, 1))
-    parts = []
-    for start in range(0, RESAMPLES, at_a_time):
-        rows = min(at_a_time, RESAMPLES - start)
-        times = random.multinomial(size, np.full(size, 1 / size), size=rows).astype(np.float64)
-        found = (times @ flat).reshape(rows, *counts.shape[1:])
-        parts.append(np.where(found[..., 1] > 0, _f1(found), np.nan))
-    return np.concatenate(parts)
-
-
-def _interval(value: float, drawn: npt.NDArray[np.float64]) -> Interval:
-    low, high = np.nanpercentile(drawn, [2.5, 97.5])
-    return Interval(float(value), float(low), float(high))
