@@ -132,7 +132,7 @@ def test_it_is_trained_on_and_recorded(
     watch = Notes()
 
     def learned(out: str, **more: Any) -> Learned:
-        return learn(one_step, new, out=tmp_path / out, settings={**FAST, "method": method}, **more)
+        return learn(one_step, new, out=tmp_path / out, folds=0, settings={**FAST, "method": method}, **more)
 
     without = learned("without")
     done = learned("with", unlabelled=[tmp_path / "text.txt"], progress=watch)
@@ -152,7 +152,18 @@ def test_it_is_trained_on_and_recorded(
 
 def test_the_ratio_says_how_much(one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(text_of(tiny_corpus, 2)))
-    words = ["learn", one_step, new, "--unlabelled", tmp_path / "text.txt", "--epochs", "1", "--json"]
+    words = [
+        "learn",
+        one_step,
+        new,
+        "--unlabelled",
+        tmp_path / "text.txt",
+        "--epochs",
+        "1",
+        "--json",
+        "--folds",
+        "0",
+    ]
 
     def told(out: str, *more: object) -> dict[str, Any]:
         done = CliRunner().invoke(app, [str(w) for w in (*words, "--out", tmp_path / out, *more)])
@@ -172,7 +183,7 @@ def test_the_ratio_says_how_much(one_step: Path, new: str, tiny_corpus: Corpus, 
 
 def test_texts_and_sentences_in_python(one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path) -> None:
     given = [*text_of(tiny_corpus)[:5], *[s for s in tiny_corpus.test if "city" in s.types][:5]]
-    done = learn(one_step, new, out=tmp_path / "m2", unlabelled=given, settings=FAST)
+    done = learn(one_step, new, out=tmp_path / "m2", unlabelled=given, folds=0, settings=FAST)
     assert done.reminders is not None and done.reminders["sentences"] == 10
     assert (done.agreement[1].where, done.agreement[1].trained_on) == (GIVEN, True)
 
@@ -185,7 +196,7 @@ def test_types_that_nothing_mentions_are_named_before_it_begins(
 ) -> None:
     def notes(out: str, **more: Any) -> tuple[Learned, str]:
         watch = Notes()
-        done = learn(one_step, new, out=tmp_path / out, settings=FAST, progress=watch, **more)
+        done = learn(one_step, new, out=tmp_path / out, folds=0, settings=FAST, progress=watch, **more)
         return done, " ".join(watch.said)
 
     done, said = notes("m2")
@@ -198,7 +209,7 @@ def test_types_that_nothing_mentions_are_named_before_it_begins(
 
 
 def test_the_note_is_seen_where_nobody_watches(one_step: Path, new: str, tmp_path: Path) -> None:
-    words = ["learn", str(one_step), new, "--out", str(tmp_path / "m2"), "--epochs", "1"]
+    words = ["learn", str(one_step), new, "--out", str(tmp_path / "m2"), "--epochs", "1", "--folds", "0"]
     done = CliRunner().invoke(app, words)
     assert "reminds the model of animal, city" in " ".join(done.stderr.split())
     assert "distillation" in done.stdout and "not guaranteed" in done.stdout

@@ -161,6 +161,7 @@ def test_more_data_for_a_known_type(
         models[model],
         written(tmp_path / "more.conll", tiny_corpus.train, "city"),
         out=tmp_path / "m2",
+        folds=0,
         settings=SETTINGS | {"lr_encoder": 1e-3},
     )
     assert (done.plan.new, done.plan.more) == ((), ("city",))
@@ -179,6 +180,7 @@ def test_new_types_beside_replayed_old_sentences_and_unlabelled_text(
         models[model],
         written(tmp_path / "new.conll", tiny_corpus.train, *NEW),
         out=tmp_path / "m2",
+        folds=0,
         replay=written(tmp_path / "replay.conll", tiny_corpus.dev, "city"),
         guard_data=written(tmp_path / "old.conll", tiny_corpus.test, *OLD),
         max_forgetting=100,
@@ -201,7 +203,7 @@ def test_old_labels_beside_new_ones(
 ) -> None:
     data = written(tmp_path / "both.conll", tiny_corpus.train, "city", "dish")
     before = f1(models[model], tiny_corpus, *OLD)
-    done = learn(models[model], data, out=tmp_path / "m2", old_labels=old_labels, settings=SETTINGS)
+    done = learn(models[model], data, out=tmp_path / "m2", old_labels=old_labels, folds=0, settings=SETTINGS)
     assert done.plan.more == (("city",) if old_labels == "use" else ())
     after = f1(tmp_path / "m2", tiny_corpus, *OLD)
     assert all(after[type_] >= before[type_] - 20 for type_ in OLD)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -109,6 +111,18 @@ class ContinualTagger:
             self._accelerator = make_accelerator(self.config)
         return self._accelerator
 
+    @property
+    def parent_hash(self) -> str | None:
+        """The hash of the saved step that the next one would be learned from; None if there is none."""
+        return self._saved.hash if self._saved is not None else self._parent
+
+    def fork(self, config: TrainingConfig) -> ContinualTagger:
+        """A copy with other settings, to try something on: what it learns does not change this one."""
+        self._refuse_half_learned()
+        copied = ContinualTagger(replace(self.model, network=copy.deepcopy(self.model.network)), config)
+        copied.record, copied._parent = self.record, self.parent_hash
+        return copied
+
     def learn(
         self, step: Step, progress: Progress | None = None, *, unfinished: Path | None = None
     ) -> StepRecord:
@@ -142,7 +156,7 @@ class ContinualTagger:
                 f"The step counts {', '.join(sorted(unknown))} as known, but this tagger does not know them.",
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
-        parent = self._saved.hash if self._saved is not None else self._parent
+        parent = self.parent_hash
         kept = None if unfinished is None else UnfinishedStep(unfinished, step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed), method.grouping)

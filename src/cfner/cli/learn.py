@@ -12,9 +12,10 @@ from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, print_json, say, scores_table, table_of, training_progress
+from cfner.cli.show import console, print_json, say, table_of, training_progress
 
 if TYPE_CHECKING:
+    from cfner.evaluation.estimate import Estimate
     from cfner.evaluation.intervals import Interval
     from cfner.practice.learn.agreement import AgreementReport
     from cfner.practice.learn.guard import GuardReport
@@ -58,6 +59,19 @@ def learn(
     accept_forgetting: Annotated[
         list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
     ] = None,
+    folds: Annotated[
+        int | None,
+        Flag(
+            min=0,
+            help="Estimate the new types with so many models, each of which saw a part of the sentences. "
+            "Default: 5, or one held-out part if every type has 300 mentions; none if there is a test file. "
+            "0: no estimate.",
+        ),
+    ] = None,
+    min_new_f1: Annotated[
+        float | None,
+        Flag("--min-new-f1", min=0, max=100, help="Refuse a model whose new types have a lower F1."),
+    ] = None,
     # how it is trained
     method: Annotated[
         str | None,
@@ -81,7 +95,7 @@ def learn(
     every: o.Every = 1,
     dev_share: Annotated[
         float,
-        Flag(min=0, help="Share of the sentences held out to measure the result, if there is no dev file."),
+        Flag(min=0, help="Share of the sentences that is held out, where one part is."),
     ] = 0.15,
     json: o.Json = False,
 ) -> None:
@@ -105,6 +119,8 @@ def learn(
         guard_data=guard,
         max_forgetting=max_forgetting,
         accept_forgetting=accept_forgetting or (),
+        folds=folds,
+        min_new_f1=min_new_f1,
         unlabelled=unlabelled or (),
         preset=preset,
         config=config,
@@ -126,17 +142,9 @@ def _tell(learned: Learned) -> None:
     for what, types in (("Learned", plan.new), ("More data for", plan.more), ("Ignored", plan.ignored)):
         if types:
             say(f"{what}: {', '.join(types)}")
-    best = learned.epochs[learned.best_epoch - 1]
-    if "dev_f1" in best:
-        agreed = best.get("dev_agreement")
-        screen.print(
-            f"Epoch {learned.best_epoch} of {len(learned.epochs)} was kept: F1 of the step's types "
-            f"{best['dev_f1']:.1f}"
-            + (f", agreement with the old model on old types {agreed:.1f} %" if agreed is not None else "")
-            + f" (held-out sentences). Computed on {learned.device}."
-        )
-    if learned.scores.types:
-        screen.print(scores_table(learned.scores, f"F1: {learned.scored_on}"))
+    if "dev_f1" in learned.epochs[learned.best_epoch - 1]:
+        screen.print(f"Epoch {learned.best_epoch} of {len(learned.epochs)} was kept.")
+    tell_estimate(screen, learned.estimate)
     if learned.reminders is not None:
         say(_reminders(learned.reminders))
     if learned.guard is not None:
@@ -154,13 +162,40 @@ def _tell(learned: Learned) -> None:
         old = f"{learned.folder}@{learned.parent}"
         say(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT")
     else:
-        forgotten = ", ".join(learned.guard.forgotten) if learned.guard else ""
-        say(f"REFUSED: {forgotten} forgotten. The new model is kept aside in {learned.folder}.")
+        say(f"REFUSED: {_reasons(learned)}. The new model is kept aside in {learned.folder}.")
         screen.print(
             "What may help: text without labels that mentions the old types (--unlabelled FILE), a few old "
             "sentences (--replay FILE), a lower --lr-encoder, a higher weight of the old types (a parameter "
             "of the method); or --accept-forgetting TYPE if the loss is meant."
         )
+
+
+def _reasons(learned: Learned) -> str:
+    forgotten = learned.guard.forgotten if learned.guard else ()
+    reasons = [f"{', '.join(forgotten)} forgotten"] if forgotten else []
+    if learned.below:
+        reasons.append(f"{', '.join(learned.below)} not found well enough (--min-new-f1)")
+    return "; ".join(reasons)
+
+
+def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
+    """How well the step's types are found, and what that was measured on."""
+    if estimate is None:
+        screen.print("How well the new types are found was not measured: no test file, no folds.")
+        return
+    rows = [
+        (row.type, str(row.mentions), *map(_or_none, (row.f1, row.precision, row.recall)))
+        for row in estimate.types
+    ]
+    columns = ("type", "mentions", "F1", "precision", "recall")
+    screen.print(table_of(columns, rows, title="How well new types are found (95 % intervals)"))
+    say(f"Measured: {estimate.in_words()}.")
+    if few := [row.type for row in estimate.types if not row.is_enough]:
+        say(f"Too few mentions to rely on these figures: {', '.join(few)}.")
+
+
+def _or_none(interval: Interval | None) -> str:
+    return "nothing found" if interval is None else _span(interval)
 
 
 def _reminders(reminders: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 It is made in ``TARGET.unfinished``, which is a model folder under another name. What can be on disk:
 
 1. nothing, or a folder with no more than a lock;
-2. the mark, then links to the steps so far, then the state of the unfinished step (see ``run_step``);
+2. the mark, then links to the steps so far, then finished folds of the estimate (see ``cross_validation``)
+   and the state of the unfinished step (see ``run_step``);
 3. the new step besides;
 4. ``TARGET``, or ``TARGET.refused`` if the model was refused: the same folder renamed. In place: the step is
    added to the model, and the folder removed.
@@ -38,7 +39,8 @@ from cfner.tagger import ContinualTagger
 from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
 _MARK = "unfinished"
-_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, _MARK}
+ESTIMATE = "estimate.json"  # folds of an estimate that are finished
+_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, ESTIMATE, _MARK}
 
 
 class UnfinishedModel:
@@ -135,7 +137,7 @@ class UnfinishedModel:
         with writing(target):
             self.folder.rename(target)
             flush(target.parent)
-        for name in (UNFINISHED_STEP, _MARK):
+        for name in (UNFINISHED_STEP, ESTIMATE, _MARK):
             (target / name).unlink(missing_ok=True)
         return ModelFolder(target).step(step.name)
 
@@ -179,7 +181,7 @@ class UnfinishedModel:
         """The mark goes last: stopped half-way, it still tells what the rest is."""
         ModelFolder(self.folder).sweep()
         shutil.rmtree(self.folder / "steps", ignore_errors=True)
-        for name in (CURRENT, UNFINISHED_STEP):
+        for name in (CURRENT, UNFINISHED_STEP, ESTIMATE):
             (self.folder / name).unlink(missing_ok=True)
         flush(self.folder)
         (self.folder / _MARK).unlink(missing_ok=True)

@@ -40,8 +40,8 @@ class Step:
     labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. ``replay`` are old sentences, if
     there are any: labelled with known types alone. ``unlabelled`` is text to be reminded of old types by,
     from which the old model chooses. A step without types (a consolidation) reads all of it, and nothing
-    else. What else a stream knows about the step is hidden from a learner, and
-    comes through the properties below.
+    else. ``stop_after``: the epoch that training stops after, the schedule being that of all epochs. What
+    else a stream knows about the step is hidden from a learner, and comes through the properties below.
     """
 
     types: tuple[str, ...]
@@ -52,6 +52,7 @@ class Step:
     name: str = "step"
     replay: Sentences = field(default=(), repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
+    stop_after: int | None = None
     # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
     _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
     _dev: Sentences | None = field(default=None, repr=False)

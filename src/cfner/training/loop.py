@@ -44,11 +44,13 @@ def train(
     progress: Progress,
     split: Frozen | None = None,
     unfinished: UnfinishedStep | None = None,
+    stop_after: int | None = None,
 ) -> TrainingState:
     """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
 
     ``split``: the layers that do not move, if there are any: their output is computed once. With
-    ``unfinished``, an interrupted step goes on after its last written epoch, bit for bit.
+    ``unfinished``, an interrupted step goes on after its last written epoch, bit for bit. ``stop_after``: an
+    epoch after which it stops.
     """
     set_dropout(network.body, config.dropout)
     loader, order = training_loader(
@@ -81,8 +83,9 @@ def train(
     resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
     _note_threads(state, progress)
-    progress.start(name, epochs - state.epoch, len(loader))
-    for epoch in range(state.epoch + 1, epochs + 1):
+    last = epochs if stop_after is None else min(stop_after, epochs)
+    progress.start(name, last - state.epoch, len(loader))
+    for epoch in range(state.epoch + 1, last + 1):
         if _out_of_patience(state, config):
             break
         _begin_epoch(epoch, seed, loader, order)
@@ -97,7 +100,7 @@ def train(
         accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
         progress.epoch(epoch, figures)
         # no barrier: clocks differ, so processes would not agree on when it is due
-        if unfinished is not None and accelerator.is_main_process and epoch < epochs:
+        if unfinished is not None and accelerator.is_main_process and epoch < last:
             unfinished.write_if_due(network, optimiser, schedule, bank, state)
     progress.end()
     _release(accelerator, model, network)

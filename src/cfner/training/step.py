@@ -77,6 +77,7 @@ def train_step(
             accelerator,
             name=step.name,
             epochs=ctx.epochs,
+            stop_after=step.stop_after,
             first_step=ctx.known is None,
             seed=seed,
             evaluate=evaluate,

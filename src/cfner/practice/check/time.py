@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import statistics
 import time
@@ -97,8 +96,7 @@ def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
     epochs = min(tagger.config.epochs_for(len(step.train)), _EPOCHS)
     config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
     with _randomness_kept():
-        model = replace(tagger.model, network=copy.deepcopy(tagger.model.network))
-        student = ContinualTagger(model, config)
+        student = tagger.fork(config)
         student.accelerator  # noqa: B018  made now: that is not part of learning
         watch = Stopwatch()
         student.learn(step, watch)

@@ -10,17 +10,20 @@ from dataclasses import dataclass
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
+from cfner.evaluation.estimate import Estimate, found_by
 from cfner.evaluation.metrics import score
 from cfner.evaluation.scores import Counts, Scores
 from cfner.practice.learn.agreement import AgreementReport, agreement
 from cfner.practice.learn.guard import GuardReport, guard
 from cfner.practice.learn.new_data import NewData
+from cfner.practice.learn.types_found import SAMPLE, sampled
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import timed_find
 from cfner.runs.run_step import Judgement
 from cfner.tagger import ContinualTagger
 
 Spans = Sequence[tuple[Span, ...]]
+REPORT = "report.json"
 
 
 @dataclass(frozen=True)
@@ -28,17 +31,20 @@ class LearnJudgement(Judgement):
     guard: GuardReport | None = None
     agreement: tuple[AgreementReport, ...] = ()
     seconds_after: float = 0.0  # per sentence of the new data
+    estimate: Estimate | None = None  # of the step's types
+    below: tuple[str, ...] = ()  # of them, those that do not reach the F1 that was asked for
 
     @property
     def accepted(self) -> bool:
-        return self.guard is None or not self.guard.refused
+        return not self.below and (self.guard is None or not self.guard.refused)
 
 
 class Judge:
     """Asks the old model when it is made, the new one when it is called.
 
     ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
-    types, ``unlabelled`` text to compare the two models on.
+    types, ``unlabelled`` text to compare the two models on. ``tested`` are sentences of the new data that
+    score the new types; without them ``estimate`` may be set before the new model is judged.
     """
 
     def __init__(
@@ -51,14 +57,19 @@ class Judge:
         *,
         max_forgetting: float,
         accepted: Sequence[str],
+        tested: Sequence[Sentence] = (),
+        min_new_f1: float | None = None,
+        strict: bool = False,
     ) -> None:
         _refuse_unknown(accepted, old.types)
         self.old_types, self.current = old.types, current
         self.kept = tuple(type_ for type_ in old.types if type_ not in current)
         self.new_data, self.guarded = new_data, guarded
         self.max_forgetting, self.accepted = max_forgetting, accepted
+        self.tested, self.min_new_f1, self.strict = tested, min_new_f1, strict
+        self.estimate: Estimate | None = None
         # the held-out sentences if there are any: the student was told to agree on the rest
-        self.own = new_data.dev or new_data.train
+        self.own = new_data.dev or sampled(new_data.train, SAMPLE)
         self.unlabelled, self.promise = unlabelled, old.method.promise
         self.guarded_before = None if guarded is None else old.find(guarded)
         self.own_before, self.seconds_before = timed_find(old, self.own)
@@ -76,14 +87,31 @@ class Judge:
         report = self._guard(guarded_after)
         agreements = self._agreements(own_after, new)
         scores, scored_on = self._score(guarded_after, own_after, new)
+        estimate = self._estimate(new)
+        below = self._below(estimate)
         told = {
-            "accepted": report is None or not report.refused,
+            "accepted": not below and (report is None or not report.refused),
             "promise": self.promise,
             "scored_on": scored_on,
             "guard": None if report is None else report.to_json(),
             "agreement": [item.to_json() for item in agreements],
+            "new_types": None if estimate is None else estimate.to_json(),
         }
-        return LearnJudgement(scores, scored_on, {"report.json": told}, report, agreements, seconds_after)
+        return LearnJudgement(
+            scores, scored_on, {REPORT: told}, report, agreements, seconds_after, estimate, below
+        )
+
+    def _estimate(self, new: ContinualTagger) -> Estimate | None:
+        if not self.tested:
+            return self.estimate
+        return Estimate.of("test", found_by(self.tested, new.find(self.tested), self.current), self.current)
+
+    def _below(self, estimate: Estimate | None) -> tuple[str, ...]:
+        if self.min_new_f1 is None:
+            return ()
+        if estimate is None:  # nothing shows that they reach it
+            return tuple(self.current) if self.strict else ()
+        return estimate.below(self.min_new_f1, self.current, strict=self.strict)
 
     def _guard(self, after: Spans | None) -> GuardReport | None:
         if self.guarded is None or self.guarded_before is None or after is None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
+from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport
+from cfner.practice.learn.cross_validation import Plan, cross_validate, refuse_folds
 from cfner.practice.learn.guard import GuardReport
 from cfner.practice.learn.judge import Judge
-from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_sentences
+from cfner.practice.learn.new_data import (
+    HELD_OUT,
+    NewData,
+    labelled_sentences,
+    refuse_share,
+    replayed_sentences,
+)
 from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
@@ -44,6 +52,8 @@ class Learned:
     scored_on: str
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
+    estimate: Estimate | None  # how well the step's types are found
+    below: tuple[str, ...]  # types that do not reach the F1 that was asked for
     promise: str  # what the method can promise about old types
     reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
     not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
@@ -65,6 +75,8 @@ class Learned:
             "scored_on": self.scored_on,
             "guard": None if self.guard is None else self.guard.to_json(),
             "agreement": [report.to_json() for report in self.agreement],
+            "new_types_f1": None if self.estimate is None else self.estimate.to_json(),
+            "below_min_new_f1": list(self.below),
             "promise": self.promise,
             "reminders": self.reminders,
             "not_reminded": list(self.not_reminded),
@@ -85,6 +97,9 @@ def learn(
     guard_data: str | Path | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
+    folds: int | None = None,
+    min_new_f1: float | None = None,
+    strict: bool = False,
     unlabelled: Sequence[Given] = (),
     preset: str | None = None,
     config: str | Path | None = None,
@@ -97,12 +112,23 @@ def learn(
     The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
     kept aside instead. ``unlabelled`` text reminds the model of its old types while it learns, and a part of
     it that is held out shows whether the two models agree: files, corpus folders, texts or sentences.
+
+    How well the step's types are found is measured on the test split of ``data``. Without one, it is
+    estimated by models that saw a part of the sentences each (``folds`` of them: 5, or one held-out part from
+    300 mentions on; 0 for no estimate), before the model itself learns from all. ``min_new_f1``: the least
+    F1 at which the model is accepted; with ``strict`` the lower end of the interval must reach it.
+
     ``settings`` are those of TrainingConfig, over those in the file ``config``; ``reading`` those of
     Corpus.read.
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
-    new_data = NewData.read(data, **(reading or {}))
+    refuse_folds(folds)
+    _refuse_least(min_new_f1)
+    options = dict(reading or {})
+    share = options.pop("dev_share", HELD_OUT)
+    refuse_share(share)
+    new_data = NewData.read(data, dev_share=0, **options)
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **given)
     texts = read_unlabelled(unlabelled)
@@ -112,6 +138,11 @@ def learn(
     guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)
+    chooses = tagger.config.select_on != "last"
+    tested = new_data.test or (() if chooses else new_data.dev)
+    parts = None if tested else Plan.of(new_data.train, folds, share)
+    if chooses and parts is None:  # else the folds say which epoch to keep
+        new_data = new_data.with_dev(share)
     known = tuple(t for t in tagger.types if t not in plan.current)
     text = _divided(tagger, texts, new_data, guarded)
     step = Step(
@@ -135,9 +166,16 @@ def learn(
         text,
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
+        tested=tested,
+        min_new_f1=min_new_f1,
+        strict=strict,
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
+        if parts is not None:
+            judge.estimate = cross_validate(tagger, step, parts, place.folder, progress, choice_share=share)
+            if not step.dev:
+                step = replace(step, stop_after=judge.estimate.epoch)
         record, judged = run_step(place.folder, tagger, step, judge, progress)
         stored = place.publish(judged.accepted)
     return Learned(
@@ -152,6 +190,8 @@ def learn(
         scored_on=judged.scored_on or "",
         guard=judged.guard,
         agreement=judged.agreement,
+        estimate=judged.estimate,
+        below=judged.below,
         promise=tagger.method.promise,
         reminders=record.facts["data"].get("reminders"),
         not_reminded=forgettable,
@@ -198,6 +238,11 @@ def refuse_limit(max_forgetting: float) -> None:
         raise ConfigError(
             f"--max-forgetting cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
         )
+
+
+def _refuse_least(f1: float | None) -> None:
+    if f1 is not None and not 0 <= f1 <= 100:
+        raise ConfigError(f"--min-new-f1 cannot be {f1}.", remedy="Give F1 points, from 0 to 100.")
 
 
 def _identity(

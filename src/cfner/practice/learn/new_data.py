@@ -12,6 +12,7 @@ from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
 
+HELD_OUT = 0.15  # share of the sentences, where a part of them is held out
 _FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
 
 
@@ -25,25 +26,25 @@ class NewData:
     test: tuple[Sentence, ...]
 
     @classmethod
-    def read(cls, path: str, *, dev_share: float = 0.15, **options: Any) -> NewData:
+    def read(cls, path: str, *, dev_share: float = HELD_OUT, **options: Any) -> NewData:
         """A file or folder in any known format. Without a dev split, a share of train is held out."""
         return cls.of(Corpus.read(path, **options), dev_share)
 
     @classmethod
-    def of(cls, corpus: Corpus, dev_share: float = 0.15) -> NewData:
+    def of(cls, corpus: Corpus, dev_share: float = HELD_OUT) -> NewData:
         if not corpus.train:
             raise CorpusError(
                 "There are no training sentences.", where=corpus.name, remedy="Give a train file."
             )
-        if not 0 <= dev_share < 1:  # not a number is neither
-            raise ConfigError(
-                f"A share of {dev_share} cannot be held out.",
-                remedy="Give --dev-share a number from 0 (nothing) up to, but less than, 1.",
-            )
-        train, dev = corpus.train, corpus.dev
-        if not dev and len(train) >= _FEWEST_TO_HOLD_OUT and dev_share > 0:
-            train, dev = held_out(train, dev_share)
-        return cls(corpus.name, train, dev, corpus.test)
+        return cls(corpus.name, corpus.train, corpus.dev, corpus.test).with_dev(dev_share)
+
+    def with_dev(self, share: float) -> NewData:
+        """The same with a share of the training sentences held out as dev split, unless there is one."""
+        refuse_share(share)
+        if self.dev or len(self.train) < _FEWEST_TO_HOLD_OUT or not share:
+            return self
+        train, dev = held_out(self.train, share)
+        return NewData(self.name, train, dev, self.test)
 
     @property
     def types(self) -> set[str]:
@@ -52,6 +53,14 @@ class NewData:
     def only(self, types: Collection[str]) -> NewData:
         parts = (tuple(s.only(types) for s in part) for part in (self.train, self.dev, self.test))
         return NewData(self.name, *parts)
+
+
+def refuse_share(share: float) -> None:
+    if not 0 <= share < 1:  # not a number is neither
+        raise ConfigError(
+            f"A share of {share} cannot be held out.",
+            remedy="Give --dev-share a number from 0 (nothing) up to, but less than, 1.",
+        )
 
 
 def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:

@@ -1,0 +1,191 @@
+"""How well new types are found: F1, precision and recall with intervals, on sentences not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.evaluation.intervals import (
+    Floats,
+    Interval,
+    f1_of,
+    interval,
+    precision_of,
+    recall_of,
+    resampled,
+    sentence_counts,
+)
+
+How = Literal["test", "held-out", "folds"]
+
+FEWEST_MENTIONS: Final = 10  # below this, an interval pretends to know more than the data can tell
+FEWEST_SENTENCES: Final = 4  # that hold the type: mentions of one sentence are found and missed together
+_NONE_SEEN: Final = 370  # points / sentences: errors that are still likely where not one was seen
+
+
+@dataclass(frozen=True)
+class TypeEstimate:
+    """One type. ``precision`` is None where nothing was predicted."""
+
+    type: str
+    mentions: int  # in the sentences that it was scored on
+    sentences: int  # of those, how many mention it
+    f1: Interval
+    precision: Interval | None
+    recall: Interval
+
+    @property
+    def is_enough(self) -> bool:
+        return self.mentions >= FEWEST_MENTIONS and self.sentences >= FEWEST_SENTENCES
+
+    def to_json(self) -> dict[str, Any]:
+        figures = {name: getattr(self, name) for name in ("f1", "precision", "recall")}
+        told = {name: None if value is None else value._asdict() for name, value in figures.items()}
+        return asdict(self) | told | {"enough": self.is_enough}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """``how``: the model itself on a test split; or models that were trained on a part of the new sentences,
+    on the rest of them (one held-out part, or folds in turn).
+    """
+
+    how: How
+    sentences: int  # that were scored
+    types: tuple[TypeEstimate, ...]
+    folds: int = 1
+    share: float = 1.0  # of the new sentences that the scored models were trained on
+    epoch: int | None = None  # that the folds chose, where one is chosen
+    documents: bool = False  # whether no document was divided
+
+    @classmethod
+    def of(
+        cls,
+        how: How,
+        counts: Floats,
+        types: Sequence[str],
+        *,
+        folds: int = 1,
+        share: float = 1.0,
+        epoch: int | None = None,
+        documents: bool = False,
+        seed: int = 0,
+    ) -> Estimate:
+        """From counts per sentence and type [S, T, 3], those of all folds together."""
+        drawn, total, holding = resampled(counts, seed), counts.sum(0), (counts[..., 1] > 0).sum(0)
+        factor = _widening(folds, share)
+        rows = tuple(
+            _type(type_, total[index], int(holding[index]), drawn[:, index], factor)
+            for index, type_ in enumerate(types)
+            if total[index, 1]  # of a type that no sentence mentions nothing is known
+        )
+        return cls(how, len(counts), rows, folds, share, epoch, documents)
+
+    def of_type(self, type_: str) -> TypeEstimate | None:
+        return next((row for row in self.types if row.type == type_), None)
+
+    def below(self, least: float, types: Sequence[str], *, strict: bool = False) -> tuple[str, ...]:
+        """Types that do not reach an F1; if strict, types that are not shown to: by the interval's lower end,
+        and those of which too little is known.
+        """
+        failed = []
+        for type_ in types:
+            row = self.of_type(type_)
+            if row is None or not row.is_enough:
+                if strict:
+                    failed.append(type_)
+            elif (row.f1.low if strict else row.f1.value) < least:
+                failed.append(type_)
+        return tuple(failed)
+
+    def in_words(self) -> str:
+        """What was scored, and what that means."""
+        if self.how == "test":
+            return f"the model itself, on {self.sentences:,} sentences that it was not trained on"
+        if self.how == "held-out":
+            saw = f"a model that was trained on {self.share:.0%} of the new sentences, scored on the rest"
+        else:
+            saw = (
+                f"{self.folds} models that each saw {self.folds - 1} in {self.folds} of your sentences, "
+                "scored on the rest"
+            )
+        return f"{saw}: slightly pessimistic, because the model itself learned from all of them"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "types": [row.to_json() for row in self.types],
+            "in_words": self.in_words(),
+        }
+
+
+def found_by(sentences: Sequence[Sentence], found: Sequence[Sequence[Span]], types: Sequence[str]) -> Floats:
+    """Counts per sentence and type [S, T, 3]. What is found of other types the data cannot judge."""
+    return sentence_counts([sentence.spans for sentence in sentences], found, types)
+
+
+def from_json(told: Mapping[str, Any]) -> Estimate:
+    """The estimate that ``to_json`` wrote; another shape raises a KeyError, a TypeError or a ValueError."""
+
+    def read(value: Mapping[str, Any] | None) -> Interval | None:
+        return None if value is None else Interval(*(float(value[end]) for end in ("value", "low", "high")))
+
+    rows = []
+    for row in told["types"]:
+        f1, recall = read(row["f1"]), read(row["recall"])
+        if f1 is None or recall is None:
+            raise ValueError("a type without F1 or recall")
+        rows.append(
+            TypeEstimate(
+                str(row["type"]),
+                int(row["mentions"]),
+                int(row["sentences"]),
+                f1,
+                read(row["precision"]),
+                recall,
+            )
+        )
+    if told["how"] not in {"test", "held-out", "folds"}:
+        raise ValueError(f"'how' is {told['how']!r}")
+    epoch = told.get("epoch")
+    return Estimate(
+        told["how"],
+        int(told["sentences"]),
+        tuple(rows),
+        int(told["folds"]),
+        float(told["share"]),
+        None if epoch is None else int(epoch),
+        bool(told["documents"]),
+    )
+
+
+def _widening(folds: int, share: float) -> float:
+    """By how much an interval from resampled sentences is too narrow, because the model that it is about is
+    none of those that were scored (Nadeau and Bengio 2003): sqrt(1 + folds * scored / trained on).
+
+    For K folds that is sqrt(1 + K / (K - 1)); for the model itself 1.
+    """
+    return float(np.sqrt(1 + folds * (1 - share) / share))
+
+
+def _type(type_: str, total: Floats, holding: int, drawn: Floats, factor: float) -> TypeEstimate:
+    def widened(figure: Floats, draws: Floats) -> Interval:
+        value, low, high = interval(float(figure), draws)
+        low, high = value - factor * (value - low), value + factor * (high - value)
+        # resampling what was all right, or all wrong, shows no doubt at all
+        unseen = _NONE_SEEN / holding
+        low = min(low, value - unseen) if value >= 100 else low
+        high = max(high, value + unseen) if value <= 0 else high
+        return Interval(value, max(0.0, low), min(100.0, high))
+
+    return TypeEstimate(
+        type_,
+        int(total[1]),
+        holding,
+        widened(f1_of(total), f1_of(drawn)),
+        widened(precision_of(total), precision_of(drawn)) if total[2] else None,
+        widened(recall_of(total), recall_of(drawn)),
+    )

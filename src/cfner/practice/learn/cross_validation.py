@@ -1,0 +1,188 @@
+"""Estimate new types before the model itself learns: models that saw a part of the data tag the rest.
+
+Of each of them only the counts per sentence are kept, in a file of the unfinished model: a call that was
+stopped goes on with the next fold.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from cfner.corpus.sentence import Sentence, mention_counts
+from cfner.errors import ConfigError, ModelError
+from cfner.evaluation.estimate import Estimate, found_by
+from cfner.evaluation.intervals import Floats
+from cfner.files.json_files import read_json, write_json_atomic
+from cfner.network.frozen_layers import layer_list
+from cfner.practice.learn.folds import divided, has_documents
+from cfner.practice.learn.new_data import held_out
+from cfner.runs.unfinished import ESTIMATE
+from cfner.stream.manifest import settings_hash
+from cfner.stream.stream import Step
+from cfner.tagger import ContinualTagger
+from cfner.training.config import TrainingConfig
+from cfner.training.progress import Progress, Silent
+
+USUAL_FOLDS: Final = 5
+ENOUGH_TO_HOLD_OUT: Final = 300  # mentions of each type from which one held-out part tells enough
+FEWEST_SENTENCES: Final = 20  # below which there is no estimate
+_FROZEN: Final = 2 / 3  # of the layers, in the models of the folds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Parts of the training sentences that are scored, each by a model that learns from the others."""
+
+    parts: tuple[tuple[int, ...], ...]
+    documents: bool
+
+    @classmethod
+    def of(cls, train: Sequence[Sentence], folds: int | None, share: float) -> Plan | None:
+        """``folds``: None for the usual number, or one held-out part (of that share) where mentions abound;
+        0 for no estimate. None also where there are too few sentences for one.
+        """
+        refuse_folds(folds)
+        if folds == 0 or len(train) < FEWEST_SENTENCES:
+            return None
+        rarest = min(mention_counts(train).values(), default=0)
+        if folds is None and rarest >= ENOUGH_TO_HOLD_OUT and 0 < share < 1:
+            number = max(2, round(1 / share))
+            return cls((tuple(divided(train, number)[0]),), has_documents(train, number))
+        number = min(folds or USUAL_FOLDS, len(train))
+        return cls(tuple(map(tuple, divided(train, number))), has_documents(train, number))
+
+
+def refuse_folds(folds: int | None) -> None:
+    if folds is not None and (folds < 0 or folds == 1):
+        raise ConfigError(
+            f"The new data cannot be divided into {folds} folds.",
+            remedy="Give 2 or more, 0 for no estimate, or leave it out.",
+        )
+
+
+def cross_validate(
+    tagger: ContinualTagger,
+    step: Step,
+    plan: Plan,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    choice_share: float = 0.15,
+) -> Estimate:
+    """Let a copy of the tagger learn ``step`` without each part of it in turn, and tag that part.
+
+    Where an epoch is chosen and there is no dev split, each model chooses on a part of what it learns from.
+    Results are kept in ``folder``, in which an unfinished model is made.
+    """
+    config, told = fold_config(tagger), progress or Silent()
+    kept = _Kept(folder / ESTIMATE)
+    scored: list[Floats] = []
+    epochs: list[int] = []
+    for number, part in enumerate(plan.parts, start=1):
+        one = _without(step, part, number, len(plan.parts), config, choice_share)
+        held = [step.train[index] for index in part]
+        name = settings_hash(
+            {"config": config.what_matters(), "data": one.data, "parent": tagger.parent_hash}
+        )
+        found = kept.get(name, (len(held), len(step.types)))
+        if found is None:
+            student = tagger.fork(config)
+            record = student.learn(one, told, unfinished=folder)
+            counts = found_by(held, student.find(held), step.types)
+            found = _Fold(counts, record.best_epoch or 0)
+            kept.put(name, found)
+        scored.append(found.counts)
+        epochs.append(found.epoch)
+        if number == 1 and len(plan.parts) > 1:
+            told.note(_first(found.counts, step.types, len(plan.parts)))
+    folds, rest = len(plan.parts), len(step.train) - sum(map(len, plan.parts)) / len(plan.parts)
+    return Estimate.of(
+        "folds" if folds > 1 else "held-out",
+        np.concatenate(scored),
+        step.types,
+        folds=folds,
+        share=rest / len(step.train),
+        epoch=statistics.median_low(epochs) if config.select_on != "last" else None,
+        documents=plan.documents,
+    )
+
+
+def fold_config(tagger: ContinualTagger) -> TrainingConfig:
+    """The settings of the tagger, with the lower layers frozen: that takes less than half the time.
+
+    Where layers cannot be told apart, or the method freezes what it shares by itself, nothing is changed.
+    """
+    config = tagger.config.model_copy(update={"trackers": ()})
+    if tagger.method.adds_experts or tagger.method.from_scratch:
+        return config
+    try:
+        owner, name = layer_list(tagger.model.network.body)
+    except ConfigError:
+        return config
+    frozen = math.floor(_FROZEN * len(getattr(owner, name)))
+    return config.model_copy(update={"freeze_layers": max(config.freeze_layers, frozen)})
+
+
+def _without(
+    step: Step, part: Sequence[int], number: int, of: int, config: TrainingConfig, share: float
+) -> Step:
+    left_out = set(part)
+    train = tuple(s for index, s in enumerate(step.train) if index not in left_out)
+    dev = step.dev
+    if config.select_on != "last" and not dev:
+        train, dev = held_out(train, share)
+    name = f"estimate {number} of {of}" if of > 1 else "estimate"
+    return replace(step, train=train, dev=dev, name=name)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    counts: Floats
+    epoch: int
+
+
+class _Kept:
+    """Finished folds of this call, by what they were computed from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folds: dict[str, Any] = {}
+        if path.is_file():
+            told = read_json(path)
+            self.folds = told if isinstance(told, dict) else {}
+
+    def get(self, name: str, shape: tuple[int, int]) -> _Fold | None:
+        told = self.folds.get(name)
+        if not isinstance(told, Mapping):
+            return None
+        try:
+            fold = _Fold(np.asarray(told["counts"], dtype=np.float64), int(told["epoch"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged() from error
+        if fold.counts.shape != (*shape, 3):
+            raise self._damaged()
+        return fold
+
+    def put(self, name: str, fold: _Fold) -> None:
+        self.folds[name] = {"counts": fold.counts.astype(int).tolist(), "epoch": fold.epoch}
+        write_json_atomic(self.path, self.folds)
+
+    def _damaged(self) -> ModelError:
+        return ModelError(
+            "The file with the finished folds of the estimate is damaged.",
+            where=str(self.path),
+            remedy="Delete it; the estimate then starts from its beginning.",
+        )
+
+
+def _first(counts: Floats, types: Sequence[str], folds: int) -> str:
+    first = Estimate.of("folds", counts, types, folds=folds, share=1 - 1 / folds)
+    said = ", ".join(f"{row.type} {row.f1.value:.0f} ({row.mentions} mentions)" for row in first.types)
+    return f"Estimate 1 of {folds}: F1 {said or 'of no type yet'}. More sentences make it certain."
