@@ -120,22 +120,36 @@ def _plan(plan: LearnPlan, *, with_model: bool) -> str:
     said = [f"{verb} {some(types, _ROWS)}" for verb, types in parts.items() if types]
     kept = f", keeping {some(plan.kept, _ROWS)}" if plan.kept else ""
     rows = f" ({plan.kept_rows} label rows stay as they are)" if plan.kept_rows else ""
-    source = "held out from train" if plan.dev_held_out else "of dev"
     more = f" and {plan.unlabelled_sentences:,} unlabelled ones" if plan.unlabelled_sentences else ""
-    chosen = "the last epoch is kept"
-    if plan.dev_sentences:
-        use = "choose the epoch" if plan.chooses_epoch else "are held out to measure the result"
-        chosen = f"{plan.dev_sentences:,} sentences {source} {use}"
     return (
         f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
-        f"{plan.train_sentences:,} sentences{more}; {chosen}."
+        f"{plan.train_sentences:,} sentences{more}; {_epoch(plan)}. {_scored(plan)}"
     )
+
+
+def _epoch(plan: LearnPlan) -> str:
+    if not plan.chooses_epoch:
+        return "the last epoch is kept"
+    if not plan.dev_sentences:
+        return "the models of the estimate choose the epoch" if plan.folds else "the last epoch is kept"
+    source = "held out from train" if plan.dev_held_out else "of dev"
+    return f"{plan.dev_sentences:,} sentences {source} choose the epoch"
+
+
+def _scored(plan: LearnPlan) -> str:
+    if plan.test_sentences:
+        return f"The new types are scored on {plan.test_sentences:,} sentences that it is not trained on."
+    if not plan.folds:
+        return "Nothing would say how well the new types are found: there are too few sentences."
+    models = "one held-out part" if plan.folds == 1 else f"{plan.folds} models that see a part each"
+    return f"The new types are estimated first, by {models}."
 
 
 def _time(time: TimeEstimate) -> str:
     return (
         f"That takes about {_duration(time.low)} to {_duration(time.high)} on this machine "
-        f"({time.device}; {time.batches_timed} batches timed, {time.seconds_per_batch:.2f} s each)."
+        f"({time.device}; {time.batches_timed} batches timed, {time.seconds_per_batch:.2f} s each)"
+        + (f", {time.estimate:.0%} of it for the estimate of the new types." if time.estimate else ".")
     )
 
 

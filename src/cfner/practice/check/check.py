@@ -32,7 +32,7 @@ from cfner.practice.check.sentences import (
     reading_findings,
     repetition_findings,
 )
-from cfner.practice.learn.new_data import NewData
+from cfner.practice.learn.new_data import HELD_OUT, NewData
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
 from cfner.practice.learn.types_found import SAMPLE
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, is_file, read_unlabelled
@@ -127,9 +127,12 @@ def _beside_model(
     from cfner.practice.check import model as of_model
     from cfner.practice.check.old_types import text_findings
     from cfner.practice.check.time import estimate_time
+    from cfner.practice.learn.cross_validation import Scoring
     from cfner.training.reminders import reminder_count
 
-    fresh = NewData.of(corpus)
+    chooses = tagger.config.select_on != "last"
+    scoring = Scoring.of(NewData.of(corpus, 0), chooses, None, HELD_OUT)
+    fresh = scoring.data
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     refused = list(of_model.refusals(tagger, plan.current))
     text = of_model.encoded(tagger.model, fresh.train)
@@ -150,7 +153,7 @@ def _beside_model(
     time = None
     if seconds > 0 and not refused:
         try:
-            time = estimate_time(tagger, step, text, seconds=seconds)
+            time = estimate_time(tagger, step, text, seconds=seconds, folds=scoring.folds)
         except CfnerError as error:  # what learning a few batches refuses, learning all of them would
             refused = [Finding.refusal(error)]
             findings += refused
@@ -165,8 +168,10 @@ def _beside_model(
         train_sentences=len(fresh.train),
         unlabelled_sentences=reminder_count(step, tagger.config),
         dev_sentences=len(fresh.dev),
-        chooses_epoch=tagger.config.select_on != "last",
+        chooses_epoch=chooses,
         dev_held_out=bool(fresh.dev) and not corpus.dev,
+        test_sentences=len(scoring.tested),
+        folds=scoring.folds,
     )
     return findings, learn, facts, time
 

@@ -89,13 +89,17 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """How long ``learn`` would take on this machine, in seconds, from timed batches."""
+    """How long ``learn`` would take on this machine, in seconds, from timed batches.
+
+    ``estimate``: how much of that the estimate of the new types takes, as a share.
+    """
 
     low: float
     high: float
     batches_timed: int
     seconds_per_batch: float
     device: str
+    estimate: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +115,8 @@ class LearnPlan(StepPlan):
     dev_sentences: int
     chooses_epoch: bool  # by the dev sentences
     dev_held_out: bool = False
+    test_sentences: int = 0  # that score the new types
+    folds: int = 0  # models that estimate the new types instead; 1: with one held-out part
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.practice.check.findings import TimeEstimate
 from cfner.practice.check.model import encoded
+from cfner.practice.learn.cross_validation import fold_config
+from cfner.practice.learn.new_data import HELD_OUT
 from cfner.practice.learn.types_found import sampled
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
+from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent
 from cfner.training.reminders import CANDIDATES, reminder_count
 
@@ -55,11 +58,12 @@ class Stopwatch(Silent):
 
 
 def estimate_time(
-    tagger: ContinualTagger, step: Step, text: EncodedText, *, seconds: float
+    tagger: ContinualTagger, step: Step, text: EncodedText, *, seconds: float, folds: int = 0
 ) -> TimeEstimate | None:
     """Time to learn the step: what comes before its epochs, the epochs, and the dev data after each.
 
-    ``text`` is the step's training data. About ``seconds`` are spent. None if there is nothing to train on.
+    ``text`` is the step's training data, ``folds`` the number of models that estimate the new types before.
+    About ``seconds`` are spent. None if there is nothing to train on.
     """
     if not text.windows:
         return None
@@ -68,7 +72,8 @@ def estimate_time(
     per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.1)
     batches = seconds * _SHARE / per_window / config.batch_size
     sample = sampled(step.train, round(min(max(batches, 1), _MOST_BATCHES) * config.batch_size))
-    watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=()))
+    part = replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=())
+    watch = time_learning(tagger, part)
     timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
     epochs = config.epochs_for(len(step.train))
@@ -80,21 +85,30 @@ def estimate_time(
         + per_window * dev.windows * (epochs + _OTHER_LOOKS)
         + per_window * min(CANDIDATES * reminders, len(step.unlabelled))
     )
+    whole = total
+    if folds:  # the models of the estimate see all sentences but a part, and learn faster
+        quick = time_learning(tagger, part, fold_config(tagger))
+        ratio = statistics.fmean(quick.batches[_WARM_UP:] or quick.batches[-1:]) / per_batch
+        whole += folds * ratio * (1 - 1 / folds if folds > 1 else 1 - HELD_OUT) * total
     doubt = 2 * statistics.stdev(timed) / (len(timed) ** 0.5 * per_batch) if len(timed) > 1 else 1.0
     spread = min(max(doubt, _MARGIN), 0.9)
     return TimeEstimate(
-        low=total * (1 - spread),
-        high=total * (1 + spread),
+        low=whole * (1 - spread),
+        high=whole * (1 + spread),
         batches_timed=len(timed),
         seconds_per_batch=per_batch,
         device=tagger.device.type,
+        estimate=1 - total / whole,
     )
 
 
-def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
-    """Let a copy of the tagger learn the step for a few epochs, with all its settings; nobody is told."""
-    epochs = min(tagger.config.epochs_for(len(step.train)), _EPOCHS)
-    config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
+def time_learning(tagger: ContinualTagger, step: Step, settings: TrainingConfig | None = None) -> Stopwatch:
+    """Let a copy of the tagger learn the step for a few epochs, with all its settings or others; nobody is
+    told.
+    """
+    settings = settings or tagger.config
+    epochs = min(settings.epochs_for(len(step.train)), _EPOCHS)
+    config = settings.model_copy(update={"epochs": epochs, "trackers": ()})
     with _randomness_kept():
         student = tagger.fork(config)
         student.accelerator  # noqa: B018  made now: that is not part of learning

@@ -22,7 +22,7 @@ from cfner.evaluation.intervals import Floats
 from cfner.files.json_files import read_json, write_json_atomic
 from cfner.network.frozen_layers import layer_list
 from cfner.practice.learn.folds import divided, has_documents
-from cfner.practice.learn.new_data import held_out
+from cfner.practice.learn.new_data import NewData, held_out
 from cfner.runs.unfinished import ESTIMATE
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import Step
@@ -57,6 +57,30 @@ class Plan:
             return cls((tuple(divided(train, number)[0]),), has_documents(train, number))
         number = min(folds or USUAL_FOLDS, len(train))
         return cls(tuple(map(tuple, divided(train, number))), has_documents(train, number))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What of the new data trains the model, and what scores its new types: sentences ``tested`` on the model
+    itself, or ``parts`` of the training sentences in turn. Neither if there is no estimate.
+    """
+
+    data: NewData
+    tested: tuple[Sentence, ...]
+    parts: Plan | None
+
+    @classmethod
+    def of(cls, data: NewData, chooses: bool, folds: int | None, share: float) -> Scoring:
+        """``chooses``: whether dev sentences choose the epoch. Then they do not score it as well."""
+        tested = data.test or (() if chooses else data.dev)
+        parts = None if tested else Plan.of(data.train, folds, share)
+        if chooses and parts is None:  # else the folds say which epoch to keep
+            data = data.with_dev(share)
+        return cls(data, tested, parts)
+
+    @property
+    def folds(self) -> int:
+        return 0 if self.parts is None else len(self.parts.parts)
 
 
 def refuse_folds(folds: int | None) -> None:

@@ -13,7 +13,7 @@ from cfner.errors import ConfigError
 from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport
-from cfner.practice.learn.cross_validation import Plan, cross_validate, refuse_folds
+from cfner.practice.learn.cross_validation import Scoring, cross_validate, refuse_folds
 from cfner.practice.learn.guard import GuardReport
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.new_data import (
@@ -138,11 +138,8 @@ def learn(
     guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)
-    chooses = tagger.config.select_on != "last"
-    tested = new_data.test or (() if chooses else new_data.dev)
-    parts = None if tested else Plan.of(new_data.train, folds, share)
-    if chooses and parts is None:  # else the folds say which epoch to keep
-        new_data = new_data.with_dev(share)
+    scoring = Scoring.of(new_data, tagger.config.select_on != "last", folds, share)
+    new_data, parts = scoring.data, scoring.parts
     known = tuple(t for t in tagger.types if t not in plan.current)
     text = _divided(tagger, texts, new_data, guarded)
     step = Step(
@@ -166,7 +163,7 @@ def learn(
         text,
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
-        tested=tested,
+        tested=scoring.tested,
         min_new_f1=min_new_f1,
         strict=strict,
     )
