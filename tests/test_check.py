@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -24,7 +24,9 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, CorpusError
+from cfner.evaluation.intervals import Interval
 from cfner.practice.check.check import check
+from cfner.practice.check.curve import Advice, advice_on
 from cfner.practice.check.findings import SEVERITIES, CheckReport, Finding, ModelFacts
 from cfner.practice.check.mentions import (
     balance_findings,
@@ -591,3 +593,28 @@ def test_a_conflict_shows_its_words(two_steps: Path, tiny_corpus: Corpus, tmp_pa
     report = quick(new_data(tiny_corpus, tmp_path, {"city": "place"}), two_steps)
     [conflict] = [f.message for f in report.findings if f.kind == "conflict"]
     assert "such as '" in conflict and "refines" not in kinds(report.findings)
+
+
+def test_the_curve_says_whether_more_labels_would_help(
+    two_steps: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    data = new_data(tiny_corpus, tmp_path / "data", {"dish": "meal"}, keep_dev=False)
+    drawing = tmp_path / "curve.svg"
+    words = [str(data), "--model", str(two_steps), "--no-timing", "--epochs", "1"]
+    done = runner.invoke(app, [*words, "--curve-picture", str(drawing), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["curve"]
+    trained = [round(share * 2 / 3 * len(Corpus.read(data).train)) for share in (0.25, 0.5, 1)]
+    assert found["sentences"] == trained
+    assert found["gains"][0]["type"] == "meal" and found["gains"][0]["advice"] in get_args(Advice)
+    assert "meal" in drawing.read_text() and drawing.read_text().startswith("<svg")
+    again = runner.invoke(app, [*words, "--curve-picture", str(drawing)])
+    assert "the file exists" in str(again.exception)
+    without = runner.invoke(app, [str(data), "--curve"])
+    assert "--model" in str(without.exception)
+
+
+def test_the_advice_follows_from_the_interval_of_the_gain() -> None:
+    assert advice_on(Interval(4, 1, 7)) == "label more"
+    assert advice_on(Interval(0, -1, 1)) == "more of the same helps little"
+    assert advice_on(Interval(3, -2, 8)) == "too early to tell"

@@ -12,13 +12,30 @@ from rich.text import Text
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, names
-from cfner.cli.show import console, plain, print_json, say, say_read, splits_table
+from cfner.cli.show import (
+    console,
+    plain,
+    print_json,
+    say,
+    say_read,
+    splits_table,
+    table_of,
+    training_progress,
+)
 
 if TYPE_CHECKING:
+    from cfner.practice.check.curve import LearningCurve
     from cfner.practice.check.findings import CheckReport, Finding, LearnPlan, TimeEstimate
 
 _ROWS = 12  # types shown in the table; 'cfner data describe' shows all
 _LOOKS = {"error": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "cyan")}
+
+
+_ADVICE = {
+    "label more": "label more; the second half of the sentences surely helped.",
+    "more of the same helps little": "more sentences like these would help little.",
+    "too early to tell": "whether more sentences would help cannot be told yet.",
+}
 
 
 def check(
@@ -41,19 +58,35 @@ def check(
     timing: Annotated[
         bool, o.Flag("--timing/--no-timing", help="Time some batches, about 10 seconds.")
     ] = True,
+    curve: Annotated[
+        bool,
+        o.Flag(
+            "--curve",
+            help="Train on a quarter, half and all of the data to say whether more labels would help. Takes "
+            "longer than learning.",
+        ),
+    ] = False,
+    curve_picture: Annotated[
+        Path | None, o.Flag(help="Draw the curve as a picture into this file (.svg).")
+    ] = None,
+    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace what --curve-picture names.")] = False,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
     json: o.Json = False,
 ) -> None:
     """Say what is in the data, what looks wrong, what 'cfner learn' would do, and how long it would take.
 
-    Nothing is trained and nothing is written. Exit code 0: fine, or warnings only; 1: 'cfner learn' would
-    refuse; 2: the data or the model cannot be read.
+    Nothing is kept, and nothing is written but the picture, if it is asked for. Exit code 0: fine, or
+    warnings only; 1: 'cfner learn' would refuse; 2: the data or the model cannot be read.
     """
     given = from_flags(locals())
     from cfner.practice.check.check import SECONDS
     from cfner.practice.check.check import check as check_data
 
+    if curve_picture is not None:
+        from cfner.corpus.writers import refuse_existing
+
+        refuse_existing(curve_picture, overwrite)  # before the work, and again when the picture is there
     report = check_data(
         data,
         model,
@@ -61,9 +94,16 @@ def check(
         old_labels=old_labels,
         unlabelled=unlabelled or (),
         seconds=SECONDS if timing else 0.0,
+        curve=curve or curve_picture is not None,
         reading={"format": format, "tag_column": tag_column},
         settings=given,
+        progress=training_progress() if curve or curve_picture is not None else None,
     )
+    if curve_picture is not None and report.curve is not None:
+        from cfner.pages.page import write_page
+        from cfner.practice.check.curve import picture
+
+        write_page(curve_picture, picture(report.curve).file(), overwrite=overwrite)
     if json:
         print_json(report.to_json() | ({} if model is None else {"device": _device(device)}))
     else:
@@ -94,10 +134,27 @@ def _tell(report: CheckReport) -> None:
         say(_plan(report.plan, with_model=report.model is not None))
     if report.time is not None:
         say(_time(report.time))
+    if report.curve is not None:
+        _tell_curve(screen, report.curve)
     said = "Next:" if report.plan is not None else "'cfner learn' would refuse. When this is settled:"
     screen.print(said, style="bold")
     # never wrapped: it is there to be copied
     say(f"  {report.next_command}", wrap=False)
+
+
+def _tell_curve(screen: Console, curve: LearningCurve) -> None:
+    rows = [
+        (
+            gain.type,
+            *(f"{f1.value:.1f} [{f1.low:.0f}, {f1.high:.0f}]" for _, f1 in curve.f1(gain.type)),
+            f"{gain.points.value:+.1f} [{gain.points.low:+.0f}, {gain.points.high:+.0f}]",
+        )
+        for gain in curve.gains
+    ]
+    columns = ("type", *(f"{count:,} sentences" for count in curve.sentences), "last half")
+    screen.print(table_of(columns, rows, title="F1 by number of sentences (95 % intervals)"))
+    for gain in curve.gains:
+        say(f"{gain.type}: {_ADVICE[gain.advice]}")
 
 
 def _tell_finding(screen: Console, finding: Finding) -> None:

@@ -77,7 +77,7 @@ class Estimate:
     ) -> Estimate:
         """From counts per sentence and type [S, T, 3], those of all folds together."""
         drawn, total, holding = resampled(counts, seed), counts.sum(0), (counts[..., 1] > 0).sum(0)
-        factor = _widening(folds, share)
+        factor = widening(folds, share)
         rows = tuple(
             _type(type_, total[index], int(holding[index]), drawn[:, index], factor)
             for index, type_ in enumerate(types)
@@ -162,7 +162,7 @@ def from_json(told: Mapping[str, Any]) -> Estimate:
     )
 
 
-def _widening(folds: int, share: float) -> float:
+def widening(folds: int, share: float) -> float:
     """By how much an interval from resampled sentences is too narrow, because the model that it is about is
     none of those that were scored (Nadeau and Bengio 2003): sqrt(1 + folds * scored / trained on).
 

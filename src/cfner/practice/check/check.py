@@ -39,7 +39,9 @@ from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, is_fil
 from cfner.stream.stream import Step
 
 if TYPE_CHECKING:
+    from cfner.practice.check.curve import LearningCurve
     from cfner.tagger import ContinualTagger
+    from cfner.training.progress import Progress
 
 SECONDS = 8.0  # for timing
 
@@ -53,8 +55,10 @@ def check(
     unlabelled: Sequence[Given] = (),
     sample: int = SAMPLE,
     seconds: float = SECONDS,
+    curve: bool = False,
     reading: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> CheckReport:
     """Look at data before anything is trained, alone or beside the model that is to learn from it.
 
@@ -62,12 +66,18 @@ def check(
     they mean for ``learn``. ``reading`` are arguments of ``Corpus.read`` (format, tag_column, scheme ...),
     ``settings`` those of TrainingConfig (method, epochs ...), ``unlabelled`` what ``learn`` would be given.
     The model tags at most ``sample`` sentences of the data, and as many unlabelled ones; at most about
-    ``seconds`` are spent on timing, 0 for none.
+    ``seconds`` are spent on timing, 0 for none. With ``curve``, models are trained on a quarter, half and all
+    of the data, to say whether more labels would help: that takes longer than learning itself.
 
     Data that cannot be read raises CorpusError; whatever else is wrong is a finding.
     """
     if old_labels not in OLD_LABELS:
         raise ConfigError(f"There is no old_labels='{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+    if curve and model is None:
+        raise ConfigError(
+            "A learning curve needs the model that is to learn, and none was given.",
+            remedy="Name the model (--model FOLDER).",
+        )
     if unlabelled and model is None:
         raise ConfigError(
             "Text without labels is looked at by a model, and none was given.",
@@ -85,6 +95,7 @@ def check(
     facts: ModelFacts | None = None
     time: TimeEstimate | None = None
     learn: LearnPlan | None = None
+    shape: LearningCurve | None = None
     if plan is None or tagger is None:
         current = sorted(corpus.mentions("train")) if plan is None else plan.current
         findings += _data_findings(corpus, current, known)
@@ -93,8 +104,14 @@ def check(
             learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev, chooses_epoch=False)
     else:
         texts = read_unlabelled(unlabelled)
-        found, learn, facts, time = _beside_model(corpus, tagger, plan, str(model), texts, sample, seconds)
+        found, learn, facts, time, step = _beside_model(
+            corpus, tagger, plan, str(model), texts, sample, seconds
+        )
         findings += found
+        if curve and learn is not None:
+            from cfner.practice.check.curve import learning_curve
+
+            shape = learning_curve(tagger, step, progress)
     if any(finding.kind == UNDECIDED for finding in findings):
         old_labels = "ignore"
     asked = (str(data), None if model is None else str(model), types or None, old_labels)
@@ -108,6 +125,7 @@ def check(
         plan=learn,
         model=facts,
         time=time,
+        curve=shape,
         next_command=next_command(
             corpus, learn, *asked, reading, settings or {}, [str(one) for one in unlabelled if is_file(one)]
         ),
@@ -122,7 +140,7 @@ def _beside_model(
     texts: Texts,
     sample: int,
     seconds: float,
-) -> tuple[list[Finding], LearnPlan | None, ModelFacts, TimeEstimate | None]:
+) -> tuple[list[Finding], LearnPlan | None, ModelFacts, TimeEstimate | None, Step]:
     # torch and transformers come with these; data alone is checked without them
     from cfner.practice.check import model as of_model
     from cfner.practice.check.old_types import text_findings
@@ -158,7 +176,7 @@ def _beside_model(
             refused = [Finding.refusal(error)]
             findings += refused
     if refused:
-        return findings, None, facts, time
+        return findings, None, facts, time, step
     learn = LearnPlan(
         **asdict(plan),
         kept=kept,
@@ -173,7 +191,7 @@ def _beside_model(
         test_sentences=len(scoring.tested),
         folds=scoring.folds,
     )
-    return findings, learn, facts, time
+    return findings, learn, facts, time, step
 
 
 def _not_read(method: str) -> Finding:

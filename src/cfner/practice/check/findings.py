@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.report import ReadReport
@@ -13,6 +13,9 @@ from cfner.corpus.split_files import SPLITS
 from cfner.errors import CfnerError
 from cfner.practice.learn.plan import StepPlan
 from cfner.practice.learn.types_found import TypesFound
+
+if TYPE_CHECKING:
+    from cfner.practice.check.curve import LearningCurve
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -132,6 +135,7 @@ class CheckReport:
     plan: LearnPlan | None  # None if learn would refuse
     model: ModelFacts | None
     time: TimeEstimate | None
+    curve: LearningCurve | None  # if it was asked for
     next_command: str
 
     @property
@@ -144,7 +148,8 @@ class CheckReport:
         return 1 if self.errors else 0
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "reading": self.reading.to_json()}
+        curve = None if self.curve is None else self.curve.to_json()
+        return {**asdict(replace(self, curve=None)), "reading": self.reading.to_json(), "curve": curve}
 
 
 def some(items: Sequence[str], most: int = _EXAMPLES) -> str:

@@ -17,12 +17,10 @@ from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.practice.check.findings import TimeEstimate
 from cfner.practice.check.model import encoded
-from cfner.practice.learn.cross_validation import fold_config
 from cfner.practice.learn.new_data import HELD_OUT
 from cfner.practice.learn.types_found import sampled
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
-from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent
 from cfner.training.reminders import CANDIDATES, reminder_count
 
@@ -72,8 +70,7 @@ def estimate_time(
     per_window = _time_tagging(tagger.model.network, text, config.eval_batch_size, seconds * 0.1)
     batches = seconds * _SHARE / per_window / config.batch_size
     sample = sampled(step.train, round(min(max(batches, 1), _MOST_BATCHES) * config.batch_size))
-    part = replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=())
-    watch = time_learning(tagger, part)
+    watch = time_learning(tagger, replace(step, train=tuple(sample), dev=(), replay=(), unlabelled=()))
     timed = watch.batches[_WARM_UP:] or watch.batches[-1:]
     per_batch = statistics.fmean(timed)
     epochs = config.epochs_for(len(step.train))
@@ -85,11 +82,7 @@ def estimate_time(
         + per_window * dev.windows * (epochs + _OTHER_LOOKS)
         + per_window * min(CANDIDATES * reminders, len(step.unlabelled))
     )
-    whole = total
-    if folds:  # the models of the estimate see all sentences but a part, and learn faster
-        quick = time_learning(tagger, part, fold_config(tagger))
-        ratio = statistics.fmean(quick.batches[_WARM_UP:] or quick.batches[-1:]) / per_batch
-        whole += folds * ratio * (1 - 1 / folds if folds > 1 else 1 - HELD_OUT) * total
+    whole = total + folds * (1 - 1 / folds if folds > 1 else 1 - HELD_OUT) * total
     doubt = 2 * statistics.stdev(timed) / (len(timed) ** 0.5 * per_batch) if len(timed) > 1 else 1.0
     spread = min(max(doubt, _MARGIN), 0.9)
     return TimeEstimate(
@@ -102,13 +95,10 @@ def estimate_time(
     )
 
 
-def time_learning(tagger: ContinualTagger, step: Step, settings: TrainingConfig | None = None) -> Stopwatch:
-    """Let a copy of the tagger learn the step for a few epochs, with all its settings or others; nobody is
-    told.
-    """
-    settings = settings or tagger.config
-    epochs = min(settings.epochs_for(len(step.train)), _EPOCHS)
-    config = settings.model_copy(update={"epochs": epochs, "trackers": ()})
+def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
+    """Let a copy of the tagger learn the step for a few epochs, with all its settings; nobody is told."""
+    epochs = min(tagger.config.epochs_for(len(step.train)), _EPOCHS)
+    config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
     with _randomness_kept():
         student = tagger.fork(config)
         student.accelerator  # noqa: B018  made now: that is not part of learning

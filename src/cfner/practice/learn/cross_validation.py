@@ -6,7 +6,6 @@ stopped goes on with the next fold.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +19,8 @@ from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.estimate import Estimate, found_by
 from cfner.evaluation.intervals import Floats
 from cfner.files.json_files import read_json, write_json_atomic
-from cfner.network.frozen_layers import layer_list
 from cfner.practice.learn.folds import divided, has_documents
-from cfner.practice.learn.new_data import NewData, held_out
+from cfner.practice.learn.new_data import HELD_OUT, NewData, held_out
 from cfner.runs.unfinished import ESTIMATE
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import Step
@@ -33,7 +31,6 @@ from cfner.training.progress import Progress, Silent
 USUAL_FOLDS: Final = 5
 ENOUGH_TO_HOLD_OUT: Final = 300  # mentions of each type from which one held-out part tells enough
 FEWEST_SENTENCES: Final = 20  # below which there is no estimate
-_FROZEN: Final = 2 / 3  # of the layers, in the models of the folds
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,10 @@ class Plan:
 
     parts: tuple[tuple[int, ...], ...]
     documents: bool
+
+    def share_trained_on(self, sentences: int) -> float:
+        """Of all sentences, how many a model learns from that leaves out a part."""
+        return 1 - sum(map(len, self.parts)) / len(self.parts) / sentences
 
     @classmethod
     def of(cls, train: Sequence[Sentence], folds: int | None, share: float) -> Plan | None:
@@ -98,17 +99,16 @@ def cross_validate(
     folder: Path,
     progress: Progress | None = None,
     *,
-    choice_share: float = 0.15,
+    choice_share: float = HELD_OUT,
 ) -> Estimate:
     """Let a copy of the tagger learn ``step`` without each part of it in turn, and tag that part.
 
     Where an epoch is chosen and there is no dev split, each model chooses on a part of what it learns from.
     Results are kept in ``folder``, in which an unfinished model is made.
     """
-    config, told = fold_config(tagger), progress or Silent()
+    config, told = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
     kept = _Kept(folder / ESTIMATE)
-    scored: list[Floats] = []
-    epochs: list[int] = []
+    folds: list[_Fold] = []
     for number, part in enumerate(plan.parts, start=1):
         one = _without(step, part, number, len(plan.parts), config, choice_share)
         held = [step.train[index] for index in part]
@@ -117,41 +117,55 @@ def cross_validate(
         )
         found = kept.get(name, (len(held), len(step.types)))
         if found is None:
-            student = tagger.fork(config)
-            record = student.learn(one, told, unfinished=folder)
-            counts = found_by(held, student.find(held), step.types)
-            found = _Fold(counts, record.best_epoch or 0)
-            kept.put(name, found)
-        scored.append(found.counts)
-        epochs.append(found.epoch)
+            found = _learned(tagger.fork(config), one, held, told, folder)
+            if tagger.accelerator.is_main_process:
+                kept.put(name, found)
+        folds.append(found)
         if number == 1 and len(plan.parts) > 1:
             told.note(_first(found.counts, step.types, len(plan.parts)))
-    folds, rest = len(plan.parts), len(step.train) - sum(map(len, plan.parts)) / len(plan.parts)
     return Estimate.of(
-        "folds" if folds > 1 else "held-out",
-        np.concatenate(scored),
+        "folds" if len(folds) > 1 else "held-out",
+        np.concatenate([fold.counts for fold in folds]),
         step.types,
-        folds=folds,
-        share=rest / len(step.train),
-        epoch=statistics.median_low(epochs) if config.select_on != "last" else None,
+        folds=len(folds),
+        share=plan.share_trained_on(len(step.train)),
+        epoch=statistics.median_low(fold.epoch for fold in folds) if config.select_on != "last" else None,
         documents=plan.documents,
     )
 
 
-def fold_config(tagger: ContinualTagger) -> TrainingConfig:
-    """The settings of the tagger, with the lower layers frozen: that takes less than half the time.
-
-    Where layers cannot be told apart, or the method freezes what it shares by itself, nothing is changed.
+def counts_with(
+    tagger: ContinualTagger, step: Step, plan: Plan, share: float, progress: Progress | None = None
+) -> Floats:
+    """Counts per sentence and type of models that learn from ``share`` of the sentences that each would see;
+    sentences as in the plan's parts.
     """
-    config = tagger.config.model_copy(update={"trackers": ()})
-    if tagger.method.adds_experts or tagger.method.from_scratch:
-        return config
-    try:
-        owner, name = layer_list(tagger.model.network.body)
-    except ConfigError:
-        return config
-    frozen = math.floor(_FROZEN * len(getattr(owner, name)))
-    return config.model_copy(update={"freeze_layers": max(config.freeze_layers, frozen)})
+    config, told = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
+    counts = []
+    for number, part in enumerate(plan.parts, start=1):
+        one = _without(step, part, number, len(plan.parts), config, HELD_OUT)
+        chosen = one.train if share >= 1 else _share_of(one.train, share)
+        name = f"{share:.0%} of the sentences, {number} of {len(plan.parts)}"
+        held = [step.train[index] for index in part]
+        counts.append(_learned(tagger.fork(config), replace(one, train=chosen, name=name), held, told).counts)
+    return np.concatenate(counts)
+
+
+def _share_of(train: Sequence[Sentence], share: float) -> tuple[Sentence, ...]:
+    """Each type keeps its share, too."""
+    pieces = round(1 / share)
+    return tuple(train[index] for index in divided(train, pieces)[0])
+
+
+def _learned(
+    student: ContinualTagger,
+    step: Step,
+    held: Sequence[Sentence],
+    progress: Progress,
+    folder: Path | None = None,
+) -> _Fold:
+    record = student.learn(step, progress, unfinished=folder)
+    return _Fold(found_by(held, student.find(held), step.types), record.best_epoch or 0)
 
 
 def _without(
