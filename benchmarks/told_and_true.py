@@ -165,6 +165,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--encoder", help="default: the lower half of the embedded one")
+    parser.add_argument("--backwards", action="store_true", help="begin at the end: a second process")
     parser.add_argument("--cases", type=int, default=TYPES * len(SIZES) * len(CORPORA))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -172,7 +173,8 @@ def main() -> None:
     root = Path(os.environ["CFNER_DATA"])
     corpora = {name: Corpus.read(root / name) for name in CORPORA}
     results = []
-    for case in itertools.islice(cases(corpora), args.cases):
+    chosen = list(itertools.islice(cases(corpora), args.cases))
+    for case in reversed(chosen) if args.backwards else chosen:
         file = args.out / f"{case.name}.json"
         if not file.exists():
             file.write_text(json.dumps(run(case, corpora[case.corpus], encoder, args.out)))
