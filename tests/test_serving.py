@@ -200,6 +200,19 @@ def test_bodies_and_their_statuses(client: TestClient, body: bytes, status: int)
     assert status == 200 or answer.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"txt": "a"}, "txt: there is no such field: give 'text' or 'texts' (and, if wanted, "),
+        ({"text": "a", "more": 1}, "more: there is no such field: give 'text' or 'texts' (and, if wanted, "),
+        ({}, "give 'text' or 'texts'."),
+        ({"text": "a", "texts": ["a"]}, "give 'text' or 'texts', not both."),
+    ],
+)
+def test_a_wrong_field_is_answered_with_the_right_ones(client: TestClient, body: Any, told: str) -> None:
+    assert client.post("/predict", json=body).json()["detail"].startswith(told)
+
+
 def test_a_body_of_unknown_length_is_read_up_to_the_limit(client: TestClient) -> None:
     asked = 0
 

@@ -32,6 +32,7 @@ from cfner.serving.schemas import (
     PredictRequest,
     TaggedText,
     limited_request,
+    what_is_wrong,
 )
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import Steps
@@ -92,9 +93,7 @@ class Service:
         try:
             return self.request_model.model_validate_json(body)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            place = ".".join(str(part)[:50] for part in first["loc"])
-            raise refusal(422, f"{place}: {first['msg']}." if place else f"{first['msg']}.") from None
+            raise refusal(422, what_is_wrong(error)) from None
 
     async def predict(self, asked: PredictRequest) -> PredictAnswer:
         started, texts = time.perf_counter(), asked.all_texts

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+
+_GIVE = "give 'text' or 'texts'"
 
 
 def _whole(value: Any) -> Any:
@@ -31,7 +43,8 @@ class PredictRequest(BaseModel):
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if ("text" in self.model_fields_set) == ("texts" in self.model_fields_set):
-            raise ValueError("give either 'text' or 'texts'")
+            both = ", not both" if self.model_fields_set >= {"text", "texts"} else ""
+            raise PydanticCustomError("one_of_two", f"{_GIVE}{both}")
         return self
 
     @property
@@ -50,6 +63,15 @@ def limited_request(max_texts: int, max_text_length: int) -> type[PredictRequest
         text=(text, Field(default="", description="One text.")),
         texts=(list[text], Field(default=[], description="Many texts.", max_length=max_texts)),
     )
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """The first problem of a request, in one sentence that says what to send instead."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part)[:50] for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{place}: there is no such field: {_GIVE} (and, if wanted, 'step' and 'scores')."
+    return f"{place}: {first['msg']}." if place else f"{first['msg']}."
 
 
 class FoundEntity(BaseModel):
