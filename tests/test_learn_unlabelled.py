@@ -77,6 +77,14 @@ def test_files_folders_texts_and_sentences(tiny_data: Path, tiny_corpus: Corpus,
     assert read_unlabelled([]) == {}
 
 
+def test_columns_in_a_txt_file_are_words_not_texts(tiny_data: Path, tiny_corpus: Corpus) -> None:
+    """``learn``, ``check``, ``train`` and ``consolidate`` all read what they are given in this way."""
+    file = tiny_data / "train.txt"
+    (found,) = read_unlabelled([file]).values()
+    assert [s.words for s in found] == [s.words for s in tiny_corpus.train]
+    assert not any(sentence.spans for sentence in found)
+
+
 @pytest.mark.parametrize("name", ["missing.txt", "my missing letters.txt", "missing", "missing/folder"])
 def test_a_misspelt_file_is_not_a_text(name: str, tmp_path: Path) -> None:
     for path in (name, str(tmp_path / name), tmp_path / name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import sys
@@ -147,7 +148,8 @@ def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) 
     (tmp_path / "in.txt").write_text("Today  ada saw\tthe badger, in oslo.\n\nthe heron\n")
     assert predict_file(model, tmp_path / "in.txt", tmp_path / "a.jsonl") == 3
     assert predict_file(model, tmp_path / "a.jsonl", tmp_path / "b.jsonl") == 3
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    once, twice = ([json.loads(line) for line in (tmp_path / name).open()] for name in ("a.jsonl", "b.jsonl"))
+    assert twice == [{**line, "entities_given": line["entities"]} for line in once]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,15 @@ def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) 
 def test_columns(content: str, words: list[list[str]], tmp_path: Path) -> None:
     (tmp_path / "x.conll").write_text(content)
     assert [list(sentence.words) for sentence in read_texts(tmp_path / "x.conll")] == words
+
+
+@pytest.mark.parametrize("name", ["eng.txt", "eng"])
+def test_columns_are_recognised_whatever_the_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("-DOCSTART- -X- O\n\nEU NNP B-ORG\nrejects VBZ O\n\nBonn NNP B-LOC\n")
+    assert [list(s.words) for s in read_texts(tmp_path / name)] == [["EU", "rejects"], ["Bonn"]]
+    assert len(list(read_texts(tmp_path / name, "text"))) == 6  # unless it is called text
+    (tmp_path / name).write_text("I like vitamin B-12\nand O\nand a third line\nand a fourth\n")
+    assert len(list(read_texts(tmp_path / name))) == 4
 
 
 @pytest.mark.parametrize(
@@ -244,14 +255,47 @@ PREDICTION = Prediction(
 
 
 def test_columns_out() -> None:
-    lines = prediction_files.conll_lines(PREDICTION).splitlines()
-    assert lines == ["Ada\tB-PER", "lives\tO", "in\tO", "New\tB-LOC", "York\tI-LOC", ".\tO", ""]
+    (lines,) = prediction_files.conll_lines([PREDICTION])
+    assert lines.splitlines() == ["Ada\tB-PER", "lives\tO", "in\tO", "New\tB-LOC", "York\tI-LOC", ".\tO", ""]
 
 
 def test_a_word_that_breaks_columns_is_refused() -> None:
     for word in ("a\tb", "-DOCSTART-"):
         with pytest.raises(CorpusError, match="Write JSON lines"):
-            prediction_files.conll_lines(Prediction(Sentence((word,)), ()))
+            list(prediction_files.conll_lines([Prediction(Sentence((word,)), ())]))
+
+
+def test_a_row_per_mention(tmp_path: Path) -> None:
+    odd = sentence_of_text('the "old, tall"\tman', "there")
+    named = replace(odd, record={"id": "a7\ud800", "text": odd.text})
+    found = Prediction(named, (Entity("PER", '"old, tall"\tman', 0.123456, 1, 7, 4, 19),))
+    assert write_predictions([PREDICTION, Prediction(odd, ()), found], tmp_path / "x.csv") == 3
+    assert (tmp_path / "x.csv").read_text().splitlines() == [
+        "id,start,end,type,text,score",
+        "1,0,3,PER,Ada,0.7500",
+        "1,14,22,LOC,New York,0.5000",
+        'a7\\ud800,4,19,PER,"""old, tall""\tman",0.1235',
+    ]
+    assert write_predictions([PREDICTION, found], tmp_path / "x.tsv") == 2
+    with (tmp_path / "x.tsv").open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert [(row["id"], row["text"]) for row in rows[1:]] == [
+        ("1", "New York"),
+        ("a7\\ud800", '"old, tall"\tman'),
+    ]
+
+
+def test_one_json_list(tmp_path: Path) -> None:
+    for count in (0, 1, 2):
+        assert write_predictions([PREDICTION] * count, tmp_path / "x.json", overwrite=True) == count
+        assert json.loads((tmp_path / "x.json").read_text()) == [PREDICTION.to_json()] * count
+
+
+@pytest.mark.parametrize("name", ["out", "out.xlsx", "out.txt"])
+def test_a_suffix_that_names_no_format_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Known are .jsonl, .ndjson, .json, .csv, .tsv, .conll, .spacy"):
+        write_predictions([PREDICTION], tmp_path / name)
+    assert write_predictions([PREDICTION], tmp_path / name, "jsonl") == 1
 
 
 @pytest.mark.parametrize("name", ["one.spacy", "parts"])
@@ -281,7 +325,15 @@ def test_docbin_out(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("name", "format"), [("x.jsonl", "jsonl"), ("x.conll", "conll"), ("x.spacy", "docbin"), ("x", "docbin")]
+    ("name", "format"),
+    [
+        ("x.jsonl", "jsonl"),
+        ("x.json", "json"),
+        ("x.csv", "csv"),
+        ("x.conll", "conll"),
+        ("x.spacy", "docbin"),
+        ("x", "docbin"),
+    ],
 )
 def test_a_file_is_written_whole_or_not_at_all(name: str, format: str, tmp_path: Path) -> None:
     pytest.importorskip("spacy")
@@ -342,6 +394,46 @@ def test_all_formats_in_say_the_same(cfner: Cfner, two_steps: Path, tmp_path: Pa
     assert json.loads(answers.pop())["entities"]
 
 
+def test_the_name_of_a_file_is_not_tagged_but_asked_about(
+    cfner: Cfner, two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a letter").write_text(TEXT)
+    for name, quoted in {"letters.txt": "letters.txt", "a letter": "'a letter'"}.items():
+        with pytest.raises(ConfigError) as caught:  # before a model is looked for
+            cfner("predict", "no-model", name)
+        assert str(caught.value) == (
+            f"'{name}' looks like the name of a file. Tag the text in it with --file {quoted}, "
+            f"or these words with --text {quoted}."
+        )
+        assert json.loads(cfner("predict", two_steps, "--text", name))["text"] == name
+    assert json.loads(cfner("predict", two_steps, "--file", "a letter"))["text"] == TEXT
+    with pytest.raises(CorpusError, match="No such file"):
+        cfner("predict", "no-model", "--file", "letters.txt")
+    for text in ("ada.", "She sent letters.txt", "ada@oslo.org"):
+        assert json.loads(cfner("predict", two_steps, text))["text"] == text
+
+
+def test_the_fields_of_json_lines_are_handed_through(cfner: Cfner, two_steps: Path, tmp_path: Path) -> None:
+    lines = [
+        {"id": 7, "text": TEXT, "meta": {"from": ["\ud800", None]}, "entities": ["gold"]},
+        {"words": TEXT.split(), "id": "x"},
+        {"text": TEXT},
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    cfner("predict", two_steps, "--file", tmp_path / "in.jsonl", "-o", tmp_path / "out.jsonl")
+    first, second, third = (json.loads(line) for line in (tmp_path / "out.jsonl").open())
+    assert list(first) == ["id", "meta", "entities_given", "text", "tokens", "entities"]
+    assert list(second) == ["words", "id", "text", "tokens", "entities"]
+    assert list(third) == ["text", "tokens", "entities"]
+    assert first["meta"] == lines[0]["meta"] and first["entities_given"] == ["gold"]
+    assert first["entities"] == second["entities"] == third["entities"] != []
+    cfner("predict", two_steps, "--file", tmp_path / "in.jsonl", "-o", tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert list(dict.fromkeys(row["id"] for row in rows)) == ["7", "x", "3"]
+    assert [row["type"] for row in rows] == [e["type"] for e in first["entities"]] * 3
+
+
 def test_files_out(cfner: Cfner, two_steps: Path, tmp_path: Path) -> None:
     shown = cfner("predict", two_steps, TEXT, TEXT, "--as", "conll")
     assert cfner("predict", two_steps, TEXT, TEXT, "--out", tmp_path / "x.conll") == ""
@@ -357,6 +449,8 @@ def test_files_out(cfner: Cfner, two_steps: Path, tmp_path: Path) -> None:
     [
         (["--as", "docbin"], "Name a file"),
         (["--as", "table", "--out", "x"], "is for the terminal"),
+        (["--out", "x.xlsx"], "ends in '.xlsx', which is not a format of predictions"),
+        (["--out", "x"], "has no suffix that names a format"),
         (["--as", "conl"], "Did you mean 'conll'"),
         (["--runtime", "onxx"], "Did you mean 'onnx'"),
     ],

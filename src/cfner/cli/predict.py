@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cfner.network.prediction import Prediction
 
 _TO_LOOK_AT = ("colour", "table")
-_TO_KEEP = ("jsonl", "conll", "docbin")
+_TO_KEEP = ("jsonl", "json", "csv", "tsv", "conll", "docbin")
 
 
 def predict(
@@ -28,20 +29,27 @@ def predict(
     text: Annotated[
         list[str] | None, typer.Argument(help="Text to tag; '-' or nothing: standard input.")
     ] = None,
+    text_option: Annotated[
+        list[str] | None,
+        o.Flag("--text", "-t", help="A text, even if it looks like the name of a file; may be repeated."),
+    ] = None,
     file: Annotated[Path | None, o.Flag("--file", "-f", help="A file to tag, of any size.")] = None,
     input_format: Annotated[
         str | None,
         o.Flag(
             help="text: one text per line. jsonl: one object per line with 'text', or with 'tokens' or "
-            "'words' that are kept as they are. conll: one word per line, kept; tags are not looked at. "
-            "Default: by the file's suffix (.jsonl, .conll, ...), else text."
+            "'words' that are kept as they are; all other fields are handed through. conll: one word per "
+            "line, kept; tags are not looked at. Default: by the file's suffix (.jsonl, .conll, ...) or, if it "
+            "has none of them, by its first lines."
         ),
     ] = None,
     step: o.Step = None,
     output: Annotated[
         str | None,
         o.Flag(
-            "--as", help="colour, table, jsonl, conll or docbin. Default: colour; jsonl into a pipe or file."
+            "--as",
+            help="colour, table, jsonl, json, csv, tsv, conll or docbin. Default: by the suffix of --out; "
+            "without it colour, or jsonl into a pipe.",
         ),
     ] = None,
     json: Annotated[bool, o.Flag("--json", help="The same as --as jsonl.")] = False,
@@ -50,7 +58,8 @@ def predict(
         o.Flag(
             "--out",
             "-o",
-            help="Write a file, whole or not at all. A docbin named *.spacy is one file, held in memory "
+            help="Write a file, complete or not at all. Its suffix names the format: .jsonl, .json, .csv and "
+            ".tsv (a row per mention), .conll or .spacy. A docbin named *.spacy is one file, held in memory "
             "until it is complete; with any other name it becomes a folder of parts, in constant memory.",
         ),
     ] = None,
@@ -71,51 +80,63 @@ def predict(
     over its words. A word's label is that of its first subword.
     """
     from cfner.interop.export import open_for_prediction
-    from cfner.interop.prediction_files import LINES, write_predictions
+    from cfner.interop.prediction_files import AS_TEXT, write_predictions
     from cfner.network.prediction import tag_stream
 
     style = _style(output, json, out)
-    if text and file is not None:
-        raise ConfigError("Both a text and --file were given.", remedy="Give one of them.")
     if out is not None and out.exists() and not overwrite:
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
+    sentences = _sentences(text or [], text_option or [], file, input_format)
     opened = open_for_prediction(model, step, runtime, device=device)
-    found = tag_stream(opened, _sentences(text, file, input_format), batch_size=batch_size)
+    found = tag_stream(opened, sentences, batch_size=batch_size)
     if out is not None:
         count = write_predictions(found, out, style, overwrite=overwrite)
         typer.echo(visible(f"{count} sentences tagged on {opened.network.device}: {out}"), err=True)
     elif style in _TO_LOOK_AT:
         _show(found, style)
     else:
-        line, to_look_at = LINES[style], sys.stdout.isatty()
-        for prediction in found:
+        to_look_at = sys.stdout.isatty()
+        for written in AS_TEXT[style](found):
             # columns keep every character of a word; a terminal would obey some of them
-            written = line(prediction)
             sys.stdout.write(_shown(written) if to_look_at else written)
         sys.stdout.flush()
 
 
 def _style(output: str | None, json: bool, out: Path | None) -> str:
-    usual = "colour" if sys.stdout.isatty() and out is None else "jsonl"
-    by_name = {".spacy": "docbin", ".conll": "conll"}.get(out.suffix) if out is not None else None
-    style = "jsonl" if json else output or by_name or usual
+    from cfner.interop.prediction_files import format_of_name
+
+    style = "jsonl" if json else output
+    if style is None and out is not None:
+        style = format_of_name(out)
+    elif style is None:
+        style = "colour" if sys.stdout.isatty() else "jsonl"
     if style not in _TO_LOOK_AT + _TO_KEEP:
         raise ConfigError(f"There is no output '{style}'.", remedy=nearest(style, {*_TO_LOOK_AT, *_TO_KEEP}))
     if out is not None and style in _TO_LOOK_AT:
         raise ConfigError(
-            f"'{style}' is for the terminal, not for a file.", remedy="Use --as jsonl, conll or docbin."
+            f"'{style}' is for the terminal, not for a file.",
+            remedy=f"Use --as with one of {', '.join(_TO_KEEP)}.",
         )
     if out is None and style == "docbin":
         raise ConfigError("A docbin is not text.", remedy="Name a file: --out NAME.spacy")
     return style
 
 
-def _sentences(text: list[str] | None, file: Path | None, format: str | None) -> Iterable[Sentence]:
-    from cfner.interop.text_stream import read_texts, sentence_of_text
+def _sentences(
+    words: list[str], texts: list[str], file: Path | None, format: str | None
+) -> Iterable[Sentence]:
+    from cfner.interop.text_stream import looks_like_file, read_texts, sentence_of_text
 
-    if not text or text == ["-"]:
+    if (words or texts) and file is not None:
+        raise ConfigError("Both a text and --file were given.", remedy="Give one of them.")
+    if words in ([], ["-"]) and not texts:
         return read_texts(file, format)
-    return (sentence_of_text(one, f"text {number}") for number, one in enumerate(text, start=1))
+    for one in filter(looks_like_file, words):
+        raise ConfigError(
+            f"'{one}' looks like the name of a file.",
+            remedy=f"Tag the text in it with --file {quote(one)}, or these words with --text {quote(one)}.",
+        )
+    return [sentence_of_text(one, f"text {at}") for at, one in enumerate([*words, *texts], start=1)]
 
 
 def _shown(lines: str) -> str:

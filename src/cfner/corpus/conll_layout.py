@@ -22,6 +22,8 @@ COMMENT = "comment line"
 HEADER = "line with the names of the columns"
 BLANK_LINE = "line of blanks taken as the end of a sentence"
 
+LOOKED_AT = 200  # lines with something in them by which columns are told from prose
+_TAG = re.compile(r"O|[BIESLUM]-\S+")
 _COLUMNS_COMMENT = re.compile(r"#\s*(?:global\.)?columns\s*[:=]?\s+(.+)", re.IGNORECASE)
 
 Line = tuple[int, str]
@@ -52,6 +54,16 @@ def is_document_marker(line: str) -> bool:
 def names_columns(line: str) -> bool:
     """Whether a line at the start of a file is the comment that names its columns."""
     return _COLUMNS_COMMENT.fullmatch(line) is not None
+
+
+def looks_tagged(lines: Iterable[Line]) -> bool:
+    """Whether these first lines of a file are words with their tags, and not prose.
+
+    A line of columns ends in a tag. Prose may end in a capital O, but not line after line.
+    """
+    filled = [_cells(line.strip(), tabs=False) for _, line in lines if line.strip()]
+    tagged = sum(len(cells) > 1 and _TAG.fullmatch(cells[-1]) is not None for cells in filled)
+    return tagged * 2 > len(filled)
 
 
 def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layout:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +30,8 @@ class Sentence:
     ``spans`` are sorted and do not overlap. ``text`` and ``offsets`` (one character range per word) are
     there when the words were cut from a text, so that predictions can be given back as characters.
     ``source`` names where the sentence came from (``file:line``), ``document`` the document that it is part
-    of, where the file says so.
+    of, where the file says so. ``record`` is the JSON object that it was read from to be tagged: its ``id``
+    and other fields are handed through to the prediction.
     """
 
     words: tuple[str, ...]
@@ -38,6 +40,7 @@ class Sentence:
     offsets: tuple[tuple[int, int], ...] | None = None
     source: str | None = None
     document: str | None = None
+    record: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         end = 0

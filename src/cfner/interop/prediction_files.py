@@ -1,11 +1,14 @@
-"""Predictions into files, one by one: JSON lines, CoNLL columns, spaCy's DocBin."""
+"""Predictions into files, one by one: JSON, tables of mentions, CoNLL columns, spaCy's DocBin."""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from cfner.corpus.formats import spacy as docbin
 from cfner.corpus.formats.conll import columns_of
@@ -45,44 +48,114 @@ def write_predictions(
 ) -> int:
     """Write predictions whole or not at all, in constant memory; returns how many there were.
 
-    ``jsonl`` (the default), ``conll`` (word, tab, BIO tag) or ``docbin``. A DocBin is compressed as a whole,
-    so one file (``NAME.spacy``) is held in memory until it is written; any other name becomes a folder of
-    parts of 10,000 documents each, which spaCy reads as one corpus, and needs no more memory than one part.
+    Formats: ``jsonl``, ``json`` (one list), ``csv`` and ``tsv`` (one row per mention), ``conll`` (word, tab,
+    BIO tag) and ``docbin``; by default that of the suffix. A DocBin is compressed as a whole, so one file
+    (``NAME.spacy``) is held in memory until it is written; any other name becomes a folder of parts of 10,000
+    documents each, which spaCy reads as one corpus, and needs no more memory than one part.
     """
     path = Path(out)
-    chosen = format or {".conll": "conll", ".spacy": "docbin"}.get(path.suffix, "jsonl")
-    if chosen not in {*LINES, "docbin"}:
+    chosen = format or format_of_name(path)
+    if chosen not in {*AS_TEXT, "docbin"}:
         raise ConfigError(
-            f"There is no output format '{chosen}'.", remedy=nearest(chosen, {*LINES, "docbin"})
+            f"There is no output format '{chosen}'.", remedy=nearest(chosen, {*AS_TEXT, "docbin"})
         )
     if chosen == "docbin" and path.suffix != ".spacy":
         return _docbin_parts(iter(predictions), path, overwrite)
     count = 0
+
+    def counted() -> Iterator[Prediction]:
+        nonlocal count
+        for prediction in predictions:
+            yield prediction
+            count += 1
+
     with whole_file(path, overwrite) as file:
         if chosen == "docbin":
-            count, content = _docbin(predictions)
-            file.write(content)
+            file.write(_docbin(counted())[1])
         else:
-            for prediction in predictions:
-                file.write(LINES[chosen](prediction).encode())
-                count += 1
+            for piece in AS_TEXT[chosen](counted()):
+                file.write(piece.encode(errors="backslashreplace"))  # an id may hold half a pair
     return count
 
 
-def json_line(prediction: Prediction) -> str:
-    return json_text(prediction.to_json()) + "\n"
+def format_of_name(path: Path) -> str:
+    """The format that the suffix of a file's name stands for."""
+    suffix = path.suffix.lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    what = f"ends in '{suffix}', which is not a format" if suffix else "has no suffix that names a format"
+    raise ConfigError(
+        f"The name of the output {what} of predictions.",
+        where=str(path),
+        remedy=f"Known are {', '.join(_SUFFIXES)}; or name the format ({', '.join((*AS_TEXT, 'docbin'))}).",
+    )
 
 
-def conll_lines(prediction: Prediction) -> str:
+def json_lines(predictions: Iterable[Prediction]) -> Iterator[str]:
+    return (_object(prediction) + "\n" for prediction in predictions)
+
+
+def json_list(predictions: Iterable[Prediction]) -> Iterator[str]:
+    before = "[\n"
+    for prediction in predictions:
+        yield before + _object(prediction)
+        before = ",\n"
+    yield "\n]\n" if before != "[\n" else "[]\n"
+
+
+def _object(prediction: Prediction) -> str:
+    try:
+        return json_text(prediction.to_json())
+    except RecursionError as error:  # of fields that are handed through
+        raise CorpusError(
+            "The fields of the record are nested too deeply.",
+            where=prediction.sentence.source,
+            remedy="Leave out the nested field.",
+        ) from error
+
+
+def mention_rows(predictions: Iterable[Prediction], separator: str) -> Iterator[str]:
+    """A table with a row per mention. ``id`` is that of the JSON line, else the number of the text from 1."""
+    yield _row(MENTION_COLUMNS, separator)
+    for number, prediction in enumerate(predictions, start=1):
+        name = (prediction.sentence.record or {}).get("id", number)
+        for e in prediction.entities:
+            yield _row([name, e.start, e.end, e.type, e.text, f"{e.score:.4f}"], separator)
+
+
+def _row(cells: Sequence[object], separator: str) -> str:
+    written = io.StringIO()
+    csv.writer(written, delimiter=separator, lineterminator="\n").writerow(cells)
+    return written.getvalue()
+
+
+def conll_lines(predictions: Iterable[Prediction]) -> Iterator[str]:
     """Word, tab, BIO tag; an empty line at the end. A sentence without words is one empty line."""
-    sentence = prediction.sentence
-    tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
-    with located(sentence.source or ""):
-        return columns_of(sentence.words, tags, opening=True)  # any of them may be the first
+    for prediction in predictions:
+        sentence = prediction.sentence
+        tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
+        with located(sentence.source or ""):
+            yield columns_of(sentence.words, tags, opening=True)  # any of them may be the first
 
 
-# how one prediction is written in a format of lines
-LINES: dict[str, Callable[[Prediction], str]] = {"jsonl": json_line, "conll": conll_lines}
+MENTION_COLUMNS: Final = ("id", "start", "end", "type", "text", "score")
+# how predictions are written in the formats that are text, piece by piece
+AS_TEXT: Final[dict[str, Callable[[Iterable[Prediction]], Iterator[str]]]] = {
+    "jsonl": json_lines,
+    "json": json_list,
+    "csv": partial(mention_rows, separator=","),
+    "tsv": partial(mention_rows, separator="\t"),
+    "conll": conll_lines,
+}
+_SUFFIXES: Final = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".conll": "conll",
+    ".spacy": "docbin",
+}
 
 
 def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bool) -> int:

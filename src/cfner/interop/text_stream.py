@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from cfner.corpus.conll_layout import Layout, Line, find_layout, is_document_marker, is_word, rows_of
+from cfner.corpus.conll_layout import (
+    LOOKED_AT,
+    Layout,
+    Line,
+    find_layout,
+    is_document_marker,
+    is_word,
+    looks_tagged,
+    rows_of,
+)
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import ReadOptions
 from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
@@ -25,6 +36,20 @@ _SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
     "jsonl": (".jsonl", ".ndjson", ".json"),
     "conll": (".conll", ".conllup", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou"),
 }
+_DOCUMENTS = (
+    ".csv",
+    ".doc",
+    ".docx",
+    ".gz",
+    ".html",
+    ".log",
+    ".odt",
+    ".pdf",
+    ".rtf",
+    ".spacy",
+    ".xml",
+    ".zip",
+)
 
 
 def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
@@ -33,13 +58,16 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
     ``text``: one text per line, cut into words here. ``jsonl``: one object per line with ``text`` or with
     ``tokens`` (or ``words``), which are kept as they are. ``conll``: one word per line in the first column
     (or the one named token, word or form), an empty line between sentences; words are kept, tags are not
-    looked at. By default the suffix of the file decides; what has no known one is text.
+    looked at. By default the suffix of the file decides; what has no known one is text, unless its lines are
+    words with their tags.
     """
     name = "standard input" if source is None else str(source)
     lines = _lines(source, name)
     match format or _format_of(source):
+        case None:
+            return _text_or_columns(lines, name)
         case "text":
-            return (sentence_of_text(line, f"{name}:{number}") for number, line in lines)
+            return _texts(lines, name)
         case "jsonl":
             return (_record(line, f"{name}:{number}") for number, line in lines if line.strip())
         case "conll":
@@ -55,7 +83,7 @@ def unlabelled_text(source: str | Path) -> tuple[Sentence, ...]:
     """
     path = Path(source)
     found = Corpus.read(path).train if path.is_dir() else read_texts(path)
-    sentences = tuple(sentence.only(()) for sentence in found if len(sentence))
+    sentences = tuple(replace(sentence.only(()), record=None) for sentence in found if len(sentence))
     if not sentences:
         raise CorpusError(
             "There is no training sentence in this folder." if path.is_dir() else "There is no text in it.",
@@ -70,6 +98,12 @@ def is_text_file(name: str) -> bool:
     return Path(name).suffix.lower() in itertools.chain.from_iterable(_SUFFIXES.values())
 
 
+def looks_like_file(text: str) -> bool:
+    """Whether a text is the name of a file that is there, or one word that ends as a file's name does."""
+    ends = len(text.split()) == 1 and (is_text_file(text) or Path(text).suffix.lower() in _DOCUMENTS)
+    return ends or os.path.isfile(text)  # noqa: PTH113 - Path's raises if the text is too long for a name
+
+
 def sentence_of_text(text: str, place: str) -> Sentence:
     """A text with its words; ``place`` is where it came from."""
     with located(place):
@@ -77,15 +111,18 @@ def sentence_of_text(text: str, place: str) -> Sentence:
     return sentence_from_characters(text, [], source=place)[0]
 
 
-def _format_of(source: Path | None) -> InputFormat:
+def _format_of(source: Path | None) -> InputFormat | None:
+    """What a suffix says for certain; a .txt may hold prose, or words with their tags."""
     suffix = "" if source is None else source.suffix.lower()
-    return next((format for format, suffixes in _SUFFIXES.items() if suffix in suffixes), "text")
+    certain = (format for format, suffixes in _SUFFIXES.items() if format != "text" and suffix in suffixes)
+    return next(certain, None)
 
 
 def _lines(source: Path | None, name: str) -> Iterator[Line]:
     repaired = ReadReport()  # marks and line endings that were taken off; nothing to tell of here
     if source is not None:
-        return text_lines(source, repaired)
+        lines = text_lines(source, repaired)
+        return itertools.chain(list(itertools.islice(lines, 1)), lines)  # a missing file is refused at once
     if sys.stdin is None:  # which Python makes of a closed one
         raise ConfigError(
             "There is no text to read: standard input is closed.",
@@ -93,6 +130,16 @@ def _lines(source: Path | None, name: str) -> Iterator[Line]:
         )
     given = enumerate(sys.stdin.buffer, start=1)
     return ((number, decoded_line(raw, f"{name}:{number}", number == 1, repaired)) for number, raw in given)
+
+
+def _texts(lines: Iterable[Line], name: str) -> Iterator[Sentence]:
+    return (sentence_of_text(line, f"{name}:{number}") for number, line in lines)
+
+
+def _text_or_columns(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
+    beginning = list(_up_to(LOOKED_AT, lines))
+    lines = itertools.chain(beginning, lines)
+    yield from _conll(lines, name) if looks_tagged(beginning) else _texts(lines, name)
 
 
 def _record(line: str, place: str) -> Sentence:
@@ -107,13 +154,13 @@ def _record(line: str, place: str) -> Sentence:
         words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
         text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
         if words is not None:
-            return _sentence_of_words(words, text, place)
+            return replace(_sentence_of_words(words, text, place), record=fields)
         if not isinstance(text, str):
             raise CorpusError(
                 "The line is no object with a 'text' or with 'tokens'.",
                 remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
             )
-        return sentence_of_text(text, place)
+        return replace(sentence_of_text(text, place), record=fields)
 
 
 def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
@@ -158,6 +205,16 @@ def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
                 remedy="Separate the columns of all lines in the same way, by tabs or by blanks.",
             )
         yield Sentence(words, source=row.source)
+
+
+def _up_to(most: int, lines: Iterator[Line]) -> Iterator[Line]:
+    """Lines until so many of them had something in them."""
+    filled = 0
+    for line in lines:
+        yield line
+        filled += bool(line[1].strip())
+        if filled == most:
+            return
 
 
 def _up_to_first_word(lines: Iterator[Line]) -> Iterator[Line]:

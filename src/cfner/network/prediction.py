@@ -14,6 +14,7 @@ from cfner.stream.labels import LabelSpace
 
 _SENTENCES_AT_A_TIME = 512
 _WORDS_AT_A_TIME = 20_000
+GIVEN_ENTITIES = "entities_given"  # those that a JSON line had before it was tagged
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,17 @@ class Prediction:
         return tuple(Span(entity.first, entity.last, entity.type) for entity in self.entities)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        """Text, words and entities. The fields of a JSON line that the text came from are handed through."""
+        found = {
             "text": self.sentence.text if self.sentence.text is not None else " ".join(self.sentence.words),
             "tokens": list(self.sentence.words),
             "entities": [asdict(entity) for entity in self.entities],
         }
+        record = self.sentence.record or {}
+        given = {name: value for name, value in record.items() if name not in found}
+        if "entities" in record:
+            given[GIVEN_ENTITIES] = record["entities"]
+        return given | found
 
 
 def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Prediction]:

@@ -9,9 +9,8 @@ from itertools import tee
 from typing import Any
 
 from cfner.corpus.sentence import Sentence, Span
-from cfner.network.prediction import Prediction, tag_stream
+from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 from cfner.practice.diff.pairs import KINDS, VERDICTS, Change, Kind, Verdict, judge, pair
-from cfner.store.model_files import LoadedModel
 
 KEEP = 1000  # changed sentences kept as examples; counts are of all
 
@@ -112,8 +111,8 @@ class ModelDiff:
 
 
 def diff_models(
-    old: LoadedModel,
-    new: LoadedModel,
+    old: TaggingModel,
+    new: TaggingModel,
     sentences: Iterable[Sentence],
     *,
     names: tuple[str, str] = ("old", "new"),

@@ -5,29 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from cfner.corpus.conll_layout import LOOKED_AT, looks_tagged
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import format_of
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
+from cfner.interop.export import open_for_prediction
 from cfner.interop.text_stream import read_texts, sentence_of_text
+from cfner.network.prediction import TaggingModel
 from cfner.store.lineage import lineage_step
-from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import ModelFolder
-from cfner.store.open import is_model_folder, open_model
+from cfner.store.open import is_model_folder
 
 _STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>\d+)")
-_TAG: Final = re.compile(r"O|[BIESLUM]-\S+")
-_LINES_LOOKED_AT: Final = 200
 
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model folder or checkpoint, and one of its steps (None: the current one)."""
+    """A model folder, checkpoint or ONNX folder, and one of its steps (None: the current one)."""
 
     source: str
     step: int | None = None
@@ -49,8 +50,8 @@ class ModelRef:
             )
         return cls(match["source"], int(match["step"]))
 
-    def open(self, device: str = "auto") -> LoadedModel:
-        return open_model(self.source, self.step, device=device)
+    def open(self, device: str = "auto") -> TaggingModel:
+        return open_for_prediction(self.source, self.step, device=device)
 
 
 def two_models(
@@ -119,12 +120,5 @@ def _is_plain_text(path: Path) -> bool:
         return False
     if path.suffix.lower() != ".txt":
         return format_of(path) is None
-    shown = []
-    for _, line in text_lines(path, ReadReport()):
-        if line.strip():
-            shown.append(re.split(r"[ \t]+", line.strip()))
-        if len(shown) >= _LINES_LOOKED_AT:
-            break
-    # a line of columns is a word with its tag; prose may end in a capital O, but not line after line
-    tagged = sum(len(cells) > 1 and _TAG.fullmatch(cells[-1]) is not None for cells in shown)
-    return tagged * 2 <= len(shown)
+    filled = (line for line in text_lines(path, ReadReport()) if line[1].strip())
+    return not looks_tagged(islice(filled, LOOKED_AT))
