@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm
 from cfner.benchmark.demo import run_demo
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import mention_counts
@@ -326,3 +330,40 @@ def test_the_demo_writes_models_results_and_a_picture_and_may_be_run_again(
     assert [run["method"] for run in runs] == ["finetune", "own-other"]
     assert all(len(run["steps"]) == len(result.stream) for run in runs)
     assert set(result.predictions) == {"finetune", "own-other"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cfner.benchmark.demo import run_demo
+from cfner.training.progress import Silent
+
+def watch(method):
+    return Silent() if method == "finetune" else os.kill(os.getpid(), signal.SIGKILL)
+
+run_demo(Path(sys.argv[1]), seed=1, size=40, epochs=1, encoder=sys.argv[2], watch=watch)
+"""
+
+
+def test_a_killed_second_demo_leaves_the_first_one_alone(tiny_encoder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("faker")
+    demo = tmp_path / "demo"
+    settings: dict[str, Any] = {"seed": 0, "size": 40, "epochs": 1, "encoder": str(tiny_encoder)}
+    run_demo(demo, **settings, watch=lambda _: Silent())
+    before = {path: path.stat() for path in sorted(demo.rglob("*"))}
+
+    def at_once(method: str) -> Silent:
+        raise KeyboardInterrupt
+
+    call = [warm.python(), "-c", KILLED, str(demo), str(tiny_encoder)]
+    assert subprocess.run(call, check=False).returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert {path: path.stat() for path in sorted(demo.rglob("*"))} == before
+    assert len(list(tmp_path.iterdir())) == 2  # what the killed one had made so far
+    with (next(tmp_path.glob(".demo.*")) / ".lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as one that is still at work
+        with pytest.raises(KeyboardInterrupt):
+            run_demo(demo, **settings, watch=at_once)
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(demo, **settings, watch=at_once)
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]

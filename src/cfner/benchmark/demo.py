@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,9 +12,10 @@ from typing import Any, Final
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
-from cfner.files.atomic import write_text_atomic
+from cfner.files.atomic import atomic_folder, write_text_atomic
 from cfner.files.json_files import write_json_atomic
-from cfner.files.owned import foreign_items
+from cfner.files.lock import locked
+from cfner.files.owned import foreign_items, is_free
 from cfner.network.prediction import Prediction
 from cfner.pages.heat_map import heat_maps
 from cfner.runs.stream_run import RunResult, run_stream
@@ -64,20 +66,38 @@ def run_demo(
     watch: Callable[[str], Progress],
     device: str = "auto",
 ) -> DemoResult:
-    """Generate the corpus, learn it twice, write models, results.json and a picture into ``out``."""
-    _clear(out)
-    stream = demo_stream(size, seed)
+    """Generate the corpus, learn it twice, write models, results.json and a picture into ``out``.
+
+    All of it is made beside ``out``, which it replaces at the end: a demo that is stopped leaves an earlier
+    one as it was.
+    """
+    with atomic_folder(out, refuse=_refuse_strange) as aside:
+        _sweep(aside)
+        (aside / _MARK).write_text("{}\n")
+        with locked(aside):  # so that nobody sweeps it away
+            return _run(aside, demo_stream(size, seed), seed, epochs, encoder, watch, device)
+
+
+def _run(
+    folder: Path,
+    stream: TaskStream,
+    seed: int,
+    epochs: int,
+    encoder: str,
+    watch: Callable[[str], Progress],
+    device: str,
+) -> DemoResult:
     results: dict[str, RunResult] = {}
     taggers: dict[str, ContinualTagger] = {}
     for method in METHODS:
         chosen = {"encoder": encoder, "method": method, "seed": seed, "epochs": epochs, "device": device}
         chosen |= {"freeze_layers": _FROZEN.get(encoder, 0)}
         config = TrainingConfig.build({**chosen, **_SETTINGS})
-        results[method], taggers[method] = run_stream(stream, config, out / method, progress=watch(method))
-    write_json_atomic(out / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
+        results[method], taggers[method] = run_stream(stream, config, folder / method, progress=watch(method))
+    write_json_atomic(folder / _RESULTS, {"runs": [result.to_json() for result in results.values()]})
     title = "F1 by step and type: a row that fades is a type being forgotten"
     picture = heat_maps({name: result.matrix for name, result in results.items()}, title)
-    write_text_atomic(out / _PICTURE, picture)
+    write_text_atomic(folder / _PICTURE, picture)
     sentence = _telling_sentence(stream)
     predictions = {name: tagger.predict(sentence) for name, tagger in taggers.items()}
     return DemoResult(stream, results, sentence, predictions)
@@ -122,19 +142,29 @@ def _telling_sentence(stream: TaskStream) -> Sentence:
     return max((s for s in stream.test if len(s) <= 30), key=worth)
 
 
-def _clear(out: Path) -> None:
-    """Make room for a new demo; anything that is not an earlier demo's stays untouched."""
-    if out.is_dir() and any(out.iterdir()):
-        strange = sorted(_not_ours(out))
-        if strange:
-            raise ModelError(
-                "The folder holds something that was not written by the demo.",
-                where=str(strange[0]),
-                remedy="Choose another folder with --out, or move this away.",
-            )
-        shutil.rmtree(out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / _MARK).write_text("{}\n")
+def _refuse_strange(out: Path) -> None:
+    """Anything that is not an earlier demo's stays untouched."""
+    strange = [] if is_free(out) else sorted(_not_ours(out))
+    if strange:
+        raise ModelError(
+            "The folder holds something that was not written by the demo.",
+            where=str(strange[0]),
+            remedy="Choose another folder with --out, or move this away.",
+        )
+
+
+def _sweep(aside: Path) -> None:
+    """Remove what demos left beside it that were killed; one that is still running holds its lock."""
+    beginning = aside.name.rpartition("-")[0]
+    for left in aside.parent.glob(f"{glob.escape(beginning)}-*"):
+        if left == aside or not (left / _MARK).is_file():
+            continue
+        try:
+            with locked(left, wait=0):
+                pass
+        except ModelError:
+            continue
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _not_ours(out: Path) -> Iterator[Path]:
