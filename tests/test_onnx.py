@@ -306,6 +306,21 @@ def test_predict_takes_an_onnx_folder(exported: Path, two_steps: Path, tmp_path:
     assert predict_file(read_onnx(exported), tmp_path / "in.txt", tmp_path / "out.jsonl") == 3
 
 
+def test_diff_takes_an_onnx_folder(exported: Path, two_steps: Path, tiny_data: Path) -> None:
+    def differences(*models: object) -> Any:
+        words = ["diff", *map(str, models), str(tiny_data), "--json"]
+        done = CliRunner().invoke(app, words, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    same = differences(two_steps, exported)
+    assert same["changed"] == [] and same["unchanged"] > 0
+    grown, original = differences(f"{two_steps}@1", exported), differences(f"{two_steps}@1", two_steps)
+    assert grown["counts"] == original["counts"] and grown["per_type"] == original["per_type"] != {}
+    with pytest.raises(ModelError, match="it has one step"):
+        differences(f"{exported}@2", two_steps)
+
+
 def test_the_runtime_exports_and_leaves_nothing_behind(
     two_steps: Path, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
