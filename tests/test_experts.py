@@ -457,6 +457,26 @@ def test_learn_predict_and_evaluate_from_the_command_line(
     assert found.exit_code == 0 and json.loads(found.stdout)["tokens"]
 
 
+def test_diff_and_explain_from_the_command_line(tiny_encoder: Path, tiny_data: Path, tmp_path: Path) -> None:
+    words = ["--method", "experts", "--encoder", str(tiny_encoder), "--epochs", "1"]
+    words += ["--set", "top=1", "--set", "old_wins=true"]
+    division = ["--first", "3", "--per-step", "1", "--min-mentions", "1", "--out", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, ["train", str(tiny_data), *words, *division], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    told = CliRunner().invoke(app, ["explain", str(tmp_path / "m"), str(tiny_data), "--json"])
+    assert told.exit_code == 0, told.exception
+    found = json.loads(told.stdout)
+    assert found["method"] == "experts" and found["new_types"] == ["person"]
+    assert {loss["role"] for token in found["tokens"] for loss in token["losses"]} == {"learn_new"}
+    shown = CliRunner().invoke(app, ["explain", str(tmp_path / "m"), str(tiny_data)])
+    assert shown.exit_code == 0 and "went to" in shown.output
+    told = CliRunner().invoke(app, ["diff", str(tmp_path / "m"), str(tiny_data), "--json"])
+    assert told.exit_code == 0, told.exception
+    found = json.loads(told.stdout)
+    assert set(found["per_type"]) >= {"dish"}  # or this shows nothing
+    assert {kind for kind, count in found["counts"].items() if count} <= {"gained"}  # nothing old changes
+
+
 def test_threads_do_not_get_each_others_words(saved: tuple[Path, Tensor], stream: TaskStream) -> None:
     """Hidden states go from the lower layers to the tops: not through the modules, which threads share."""
     model = open_model(saved[0], device="cpu")

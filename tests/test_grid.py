@@ -208,6 +208,24 @@ def test_a_grid_gives_what_single_runs_give_and_does_nothing_twice(
     assert next(csv.DictReader(io.StringIO(older)))["mean_lost"] == ""  # of versions that did not count it
 
 
+def test_experts_run_in_a_grid_and_are_reported(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    """Their first step is their own, with parameters of their own; the report shows them like any other."""
+    from typer.testing import CliRunner
+
+    from cfner.cli.main import app
+
+    folder = GridFolder(tmp_path / "runs")
+    runs, backend = carried_out(folder, planned(source, config, "finetune, experts with top=1"))
+    assert [path.parent.name for path in backend.started] == ["cells", "cells"]
+    assert [run["method"] for run in runs] == ["finetune", "experts with top=1"]
+    assert all(len(run["steps"]) == 3 for run in runs)
+    done = CliRunner().invoke(app, ["bench", "report", str(tmp_path / "runs")], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert "experts with top=1" in (tmp_path / "runs" / "report.md").read_text()
+
+
 def test_counts_per_sentence_add_up_to_the_scores(
     source: Source, config: TrainingConfig, tmp_path: Path
 ) -> None:
