@@ -252,7 +252,7 @@ def test_what_cannot_be_explained_is_refused(run: Path, models: Models, tiny_cor
     from cfner.practice.explain.explain import explain_run
 
     for step in (0, 1, 3):
-        with pytest.raises(ConfigError, match="from 2 to 2"):
+        with pytest.raises(ConfigError, match="Steps with a teacher: 2"):
             explain_run(run, tiny_corpus, step)
     with pytest.raises(ConfigError, match="numbered 0 to"):
         models.explain(sentence=10_000)
@@ -425,3 +425,51 @@ def test_the_command_prints_writes_and_refuses(run: Path, data: Path, tmp_path: 
     replaced = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html"), "--overwrite"])
     assert replaced.exit_code == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+# -- models that `learn` made ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def typed(tmp_path: Path, tiny_corpus: Corpus, data: Path) -> Any:
+    """Files for a step that learns dishes, and commands as somebody types them, in their folder."""
+    from cfner.cli.main import app
+    from cfner.corpus.writers import write_sentences
+
+    write_sentences([s.only(["dish"]) for s in tiny_corpus.train], tmp_path / "new.conll", format="conll")
+    write_sentences([s.only(["city"]) for s in tiny_corpus.test], tmp_path / "guard.conll", format="conll")
+    write_sentences([s.only(["city"]) for s in tiny_corpus.dev[:5]], tmp_path / "old.conll", format="conll")
+    (tmp_path / "text.txt").write_text("\n".join(" ".join(s.words) for s in tiny_corpus.dev))
+
+    def run(*words: object) -> Any:
+        here = [str(tmp_path / word) if (tmp_path / str(word)).is_file() else str(word) for word in words]
+        return CliRunner().invoke(app, here, env={"COLUMNS": "200"})
+
+    return run
+
+
+MORE = {
+    "cfner": [],
+    "own-other": ["--unlabelled", "text.txt", "--guard", "guard.conll", "--replay", "old.conll"],
+}
+
+
+@pytest.mark.parametrize("method", MORE)
+def test_a_step_that_learn_added_is_explained(
+    method: str, typed: Any, checkpoint: Path, tmp_path: Path
+) -> None:
+    out, more, other = tmp_path / "m", MORE[method], next(MORE[m] for m in MORE if m != method)
+    done = typed("learn", checkpoint, "new.conll", "--out", out, "--method", method, "--epochs", "2", *more)
+    assert done.exit_code in (0, 3), done.output
+    out = out if done.exit_code == 0 else Path(f"{out}.refused")
+    told = typed("explain", out, "new.conll", "--json", *more)
+    assert told.exit_code == 0, told.exception
+    found = json.loads(told.output)
+    assert (found["step"], found["new_types"], found["old_types"]) == (2, ["dish"], ["animal", "city"])
+    assert found["method"] == method and found["tokens"] and found["epochs"] == 2
+    shown = typed("explain", out, "new.conll", "--sentence", "1", "--html", tmp_path / "p.html", *more)
+    assert shown.exit_code == 0 and "sentence 1 of the slice" in shown.output
+    wrong = typed("explain", out, "guard.conll", *more).exception
+    assert isinstance(wrong, StreamError) and "This is not what step 2" in str(wrong)
+    wrong = typed("explain", out, "new.conll", *other).exception
+    assert isinstance(wrong, StreamError) and "old sentences (--replay)" in str(wrong)

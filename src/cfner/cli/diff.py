@@ -37,8 +37,8 @@ def diff(
         list[str],
         typer.Argument(
             metavar="M [M2] TEXT",
-            help="Two models (folders or checkpoints; M@3 is step 3 of M) and a file: one text per line, or "
-            "labelled data. One model folder alone: its last two steps.",
+            help="Two models (folders, checkpoints or ONNX exports; M@3 is step 3 of M) and a file: one text "
+            "per line, or labelled data. One model folder alone: its last two steps.",
         ),
     ],
     step: Annotated[int | None, o.Flag(min=1, help="Which step of the first model.")] = None,

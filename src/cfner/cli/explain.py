@@ -24,11 +24,13 @@ _COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(help="A run folder, written by 'cfner train'.")],
-    data: Annotated[str, typer.Argument(help="The corpus that the run learned from.")],
+    model: Annotated[Path, typer.Argument(help="A model folder, written by 'cfner train' or 'cfner learn'.")],
+    data: Annotated[
+        str, typer.Argument(help="What it learned from: the corpus of 'train', or the new data of 'learn'.")
+    ],
     step: Annotated[
         int | None,
-        o.Flag(min=1, help="Which step, from 2 on (the first has no teacher). Default: the last."),
+        o.Flag(min=1, help="Which step; it needs a teacher, so not the first. Default: the last."),
     ] = None,
     sentence: Annotated[
         int | None,
@@ -46,6 +48,14 @@ def explain(
     every: Annotated[int, o.Flag(min=1, help="The --every of the training.")] = 1,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
+    dev_share: Annotated[float, o.Flag(min=0, help="The --dev-share of 'learn'.")] = 0.15,
+    replay: Annotated[Path | None, o.Flag(help="The --replay of 'learn'.")] = None,
+    unlabelled: Annotated[
+        list[Path] | None, o.Flag(help="The --unlabelled of 'learn'; may be repeated.")
+    ] = None,
+    guard: Annotated[
+        Path | None, o.Flag(help="The --guard of 'learn', if it had --unlabelled as well.")
+    ] = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
     from cfner.corpus.corpus import Corpus
@@ -53,12 +63,16 @@ def explain(
     from cfner.network.device import choose_device
     from cfner.pages.page import write_page
     from cfner.practice.explain.explain import explain_run
+    from cfner.practice.explain.learned import GivenToLearn
     from cfner.practice.explain.page import page
 
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
-    found = explain_run(run, corpus, step, sentence=sentence, epoch=epoch, top=top, device=device)
+    given = GivenToLearn(dev_share, replay, unlabelled or (), guard)
+    found = explain_run(
+        model, corpus, step, given=given, sentence=sentence, epoch=epoch, top=top, device=device
+    )
     if html is not None:
         write_page(html, page(found), overwrite=overwrite)
     computed_on = str(choose_device(device))

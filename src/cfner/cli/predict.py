@@ -39,8 +39,8 @@ def predict(
         o.Flag(
             help="text: one text per line. jsonl: one object per line with 'text', or with 'tokens' or "
             "'words' that are kept as they are; all other fields are handed through. conll: one word per "
-            "line, kept; tags are not looked at. Default: by the file's suffix (.jsonl, .conll, ...) or, if it "
-            "has none of them, by its first lines."
+            "line, kept; tags are not looked at. Default: by the file's suffix (.jsonl, .conll, ...), "
+            "else by its first lines."
         ),
     ] = None,
     step: o.Step = None,

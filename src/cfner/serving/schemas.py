@@ -15,7 +15,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-
 _GIVE = "give 'text' or 'texts'"
 
 

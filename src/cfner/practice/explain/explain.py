@@ -18,10 +18,12 @@ from cfner.errors import ConfigError
 from cfner.objective.effects import matching_of
 from cfner.objective.terms import TeacherView, TermInputs
 from cfner.practice.explain.explanation import EpochSelection, Explanation, SliceSummary, TermFacts
+from cfner.practice.explain.learned import GivenToLearn, learned_step
 from cfner.practice.explain.replay import ReplayedStep, best_epoch, effect_of, replay_step
 from cfner.practice.explain.tokens import explain_tokens
 from cfner.runs.rebuild import recorded_stream
-from cfner.store.model_folder import ModelFolder
+from cfner.runs.run_folder import RUN, read_run
+from cfner.store.lineage import LineageStep, ancestors, lineage
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
@@ -32,23 +34,54 @@ def explain_run(
     corpus: Corpus,
     step: int | None = None,
     *,
+    given: GivenToLearn | None = None,
     sentence: int | None = None,
     epoch: int | None = None,
     top: int = 3,
     device: str = "auto",
 ) -> Explanation:
-    """Explain a sentence of a run that ``cfner train`` wrote. ``step`` counts from 1; default: the last."""
-    steps = len(ModelFolder(folder).names())
-    number = steps if step is None else step
-    if not 2 <= number <= steps:
+    """Explain a sentence of a step that ``cfner train`` or ``cfner learn`` wrote.
+
+    ``corpus`` is what the run, or the step, learned from. ``step`` counts from 1; default: the last that the
+    current one came from. ``given``: what else ``learn`` was given.
+    """
+    learned = _with_teacher(folder, step)
+    method = {key: learned.record["config"].get(key) for key in ("method", "parameters", "without")}
+    replayed = _recorded_step(folder, learned, corpus, given or GivenToLearn())
+    teacher = ContinualTagger.load(folder, learned.parent, device=device)
+    named = {key: value for key, value in method.items() if value is not None}
+    student = ContinualTagger.load(folder, learned.number, device=device, **named)
+    found = explain_step(teacher, student, replayed, sentence=sentence, epoch=epoch, top=top)
+    return replace(found, step=learned.number)
+
+
+def _with_teacher(folder: str | Path, step: int | None) -> LineageStep:
+    """The step to explain: one that was learned from another."""
+    steps = [found for found in lineage(folder) if found.kind == "learn" and found.parent is not None]
+    if step is None:
+        wanted = {found.number for found in ancestors(folder)}
+        chosen = next((found for found in reversed(steps) if found.number in wanted), None)
+    else:
+        chosen = next((found for found in steps if found.number == step), None)
+    if chosen is None:
+        numbers = ", ".join(str(found.number) for found in steps)
+        what = "No step" if step is None else f"Step {step}"
         raise ConfigError(
-            f"Step {number} cannot be explained: this run has {steps} step(s), and the first has no teacher.",
+            f"{what} {'can' if step is None else 'cannot'} be explained: a step is explained beside its "
+            "teacher, the step that it learned from.",
             where=str(folder),
-            remedy=f"Give a step from 2 to {steps}." if steps > 1 else "Train a stream of two steps or more.",
+            remedy=f"Steps with a teacher: {numbers}." if numbers else "Learn a second step first.",
         )
-    stream = recorded_stream(folder, corpus)
-    teacher, student = (ContinualTagger.load(folder, n, device=device) for n in (number - 1, number))
-    return explain_step(teacher, student, stream[number - 1], sentence=sentence, epoch=epoch, top=top)
+    return chosen
+
+
+def _recorded_step(folder: str | Path, learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> Step:
+    """The step as it was trained: one of a stream, or one that was added to a model."""
+    if (Path(folder) / RUN).is_file():
+        names = [step["name"] for step in read_run(Path(folder))["manifest"]["steps"]]
+        if learned.name in names:  # later ones may have been added
+            return recorded_stream(folder, corpus)[names.index(learned.name)]
+    return learned_step(learned, corpus, given)
 
 
 def explain_step(

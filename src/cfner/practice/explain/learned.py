@@ -1,0 +1,82 @@
+"""A step that ``cfner learn`` made, built again from the files that it was given, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.errors import StreamError
+from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_sentences
+from cfner.practice.learn.unlabelled import Given, UnlabelledText, read_unlabelled
+from cfner.store.lineage import LineageStep
+from cfner.stream.manifest import sentences_hash
+from cfner.stream.stream import Step
+
+_ALSO = {"replay": "old sentences (--replay)", "unlabelled": "unlabelled sentences (--unlabelled)"}
+
+
+@dataclass(frozen=True)
+class GivenToLearn:
+    """What ``learn`` was given besides the new data."""
+
+    dev_share: float = 0.15
+    replay: str | Path | None = None
+    unlabelled: Sequence[Given] = ()
+    guard: str | Path | None = None  # its sentences are not trained on, so they decide what is
+
+
+def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> Step:
+    """The step as its training saw it, or an error if it learned from other sentences."""
+    new_data = _new_data(learned, corpus, given.dev_share)
+    known = tuple(type_ for type_ in learned.record["known"] if type_ not in learned.types)
+    step = Step(
+        types=learned.types,
+        train=new_data.train,
+        known=known,
+        index=learned.record.get("index", 1),
+        name=learned.name,
+        replay=replayed_sentences(given.replay, known),
+        unlabelled=_pool(new_data, known, given),
+    )
+    for part, what in _ALSO.items():
+        recorded, here = learned.record["data"].get(part), step.data.get(part)
+        if recorded is None and here is not None:
+            raise _other(learned, f"it was trained without {what}.", "Leave them out.")
+        if recorded is not None and here is None:
+            count = f"{recorded['sentences']:,}"
+            raise _other(learned, f"it was trained on {count} {what} too.", "Give them as in training.")
+        if recorded is not None and here is not None and recorded["hash"] != here["hash"]:
+            remedy = "Give --replay, --unlabelled, --guard and --dev-share as in training."
+            raise _other(learned, f"its {recorded['sentences']:,} {what} were others.", remedy)
+    return step
+
+
+def _new_data(learned: LineageStep, corpus: Corpus, dev_share: float) -> NewData:
+    """Some of the sentences may have been held out: they are trained on or not, which the record tells."""
+    recorded = learned.record["data"]["train"]
+    for share in (dev_share, 0.0):
+        new_data = NewData.of(corpus, share).only(learned.types)
+        if sentences_hash(new_data.train) == recorded["hash"]:
+            return new_data
+    raise _other(
+        learned,
+        f"'{corpus.name}' does not hold the {recorded['sentences']:,} sentences that it was trained on.",
+        "Give the same data, read with the same --every, --format, --tag-column and --dev-share.",
+    )
+
+
+def _pool(new_data: NewData, known: Sequence[str], given: GivenToLearn) -> tuple[Sentence, ...]:
+    guarded = () if given.guard is None else labelled_sentences(given.guard, known)
+    judging = (*new_data.dev, *new_data.test, *guarded)
+    return UnlabelledText.divide(read_unlabelled(given.unlabelled), new_data.train, judging).pool
+
+
+def _other(learned: LineageStep, why: str, remedy: str) -> StreamError:
+    return StreamError(
+        f"This is not what step {learned.number} ('{learned.name}') learned from: {why}",
+        where=str(learned.stored.folder),
+        remedy=remedy,
+    )
