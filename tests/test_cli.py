@@ -83,6 +83,30 @@ def test_every_command_has_help(command: str, cfner: Cfner) -> None:
     assert [flag for flag in COMMANDS.get(command, ()) if flag[0] == "-" and flag not in said.out] == []
 
 
+def test_help_shows_every_command_in_a_panel_in_at_most_ten_words(cfner: Cfner) -> None:
+    from cfner.cli.panels import PANELS
+
+    lines = {name: line for panel in PANELS.values() for name, line in panel.items()}
+    commands = {path.split()[0] for path in COMMANDS}
+    assert set(lines) == commands  # a new command is put into a panel, a removed one taken out
+    assert {name: line for name, line in lines.items() if not 0 < len(line.split()) <= 10} == {}
+    said = cfner("--help").out
+    places = [said.find(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places) and -1 not in places and "─ Commands ─" not in said
+    for (_, names), start, end in zip(PANELS.items(), places, [*places[1:], None], strict=True):
+        shown = [line.split()[1] for line in said[start:end].splitlines() if line.startswith("│")]
+        assert set(shown) == set(names)
+    assert set(re.findall(r"^ +cfner (\w+)", said, re.MULTILINE)) == {"demo", "learn", "predict"}
+
+
+def test_help_of_learn_begins_with_the_ten_options_that_matter(cfner: Cfner) -> None:
+    first, more = cfner("learn", "--help").out.split("─ More options ─")
+    of_both = [set(re.findall(r"^│ (--[\w-]+)", part, re.MULTILINE)) for part in (first, more)]
+    assert len(of_both[0] - {"--help"}) == 10 and {"--out", "--guard", "--unlabelled"} < of_both[0]
+    assert {"--seed", "--tag-column"} < of_both[1] and not of_both[0] & of_both[1]
+    assert "─ More options ─" not in cfner("train", "--help").out  # which shares options with it
+
+
 def test_version(cfner: Cfner) -> None:
     import cfner as package
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cfner.cli import options as o
+from cfner.cli.panels import first_options
 from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, print_json, say, table_of, training_progress
 
@@ -28,6 +29,10 @@ Flag = o.Flag
 _STYLE = {"kept": "green", "forgotten": "bold red", "accepted": "yellow"}
 
 
+@first_options(
+    *("out", "in_place", "types", "guard", "max_forgetting", "unlabelled", "replay"),
+    *("method", "epochs", "json"),
+)
 def learn(
     model: o.Checkpoint,
     data: Annotated[str, typer.Argument(help="Text labelled with the new types: a file or a folder.")],

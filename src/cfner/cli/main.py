@@ -27,6 +27,7 @@ from cfner.cli import (
     serve,
     train,
 )
+from cfner.cli.panels import WELCOME, arrange
 from cfner.errors import CfnerError
 from cfner.files.safe_text import visible
 
@@ -35,8 +36,7 @@ _ESCAPED = "cfner.escaped"  # how characters are written that the output's encod
 
 app = typer.Typer(
     name="cfner",
-    help="Teach a named-entity recogniser new entity types over time, without the old data and without "
-    "forgetting the old types.",
+    help=WELCOME,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,6 +61,7 @@ app.command()(serve.serve)
 app.command()(explain.explain)
 app.command()(lists.methods)
 app.command()(lists.encoders)
+arrange(app)
 
 
 def _version(wanted: bool) -> None:
