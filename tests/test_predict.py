@@ -274,14 +274,14 @@ def test_a_row_per_mention(tmp_path: Path) -> None:
         "id,start,end,type,text,score",
         "1,0,3,PER,Ada,0.7500",
         "1,14,22,LOC,New York,0.5000",
-        'a7\\ud800,4,19,PER,"""old, tall""\tman",0.1235',
+        'a7\\xd800,4,19,PER,"""old, tall""\\x09man",0.1235',
     ]
     assert write_predictions([PREDICTION, found], tmp_path / "x.tsv") == 2
     with (tmp_path / "x.tsv").open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert [(row["id"], row["text"]) for row in rows[1:]] == [
         ("1", "New York"),
-        ("a7\\ud800", '"old, tall"\tman'),
+        ("a7\\xd800", '"old, tall"\\x09man'),
     ]
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -31,7 +30,7 @@ from cfner.errors import ConfigError, ModelError, nearest
 from cfner.files.atomic import write_text_atomic
 from cfner.files.json_files import write_json_atomic
 from cfner.files.owned import is_free
-from cfner.files.safe_text import visible
+from cfner.files.safe_text import spreadsheet_cell
 from cfner.methods.registry import method_class
 from cfner.store.pretrained import recorded
 from cfner.stream.manifest import sentences_hash, settings_hash
@@ -239,14 +238,5 @@ def csv_text(runs: Sequence[dict[str, Any]]) -> str:
         for number, step in enumerate(run["steps"], start=1):
             figures = [number, " ".join(step["types"]), step["micro_f1"], step["macro_f1"]]
             row = [*(run[c] for c in _CSV), *figures, *(run.get(c) for c in _CSV_MEANS), run["key"]]
-            table.writerow([_harmless(value) for value in row])
+            table.writerow([spreadsheet_cell(value) for value in row])
     return out.getvalue()
-
-
-# where a formula would begin; semicolons separate cells too, where a comma is the decimal sign
-_FORMULA = re.compile(r'((?:^|;)["\s]*)(?=[=+@-])')
-
-
-def _harmless(value: Any) -> Any:
-    """A text as text: no formula to a spreadsheet, whatever separates its cells, and one line."""
-    return _FORMULA.sub(r"\1'", visible(value)) if isinstance(value, str) else value

@@ -22,3 +22,12 @@ def json_text(value: Any, indent: int | None = None) -> str:
     """JSON that says the same to a program and nothing to a terminal."""
     written = json.dumps(value, ensure_ascii=False, indent=indent)
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+# where a formula would begin; semicolons separate cells too, where a comma is the decimal sign
+_FORMULA: Final = re.compile(r'((?:^|;)["\s]*)(?=[=+@-])')
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """A text as text: no formula to a spreadsheet, whatever separates its cells, and one line."""
+    return _FORMULA.sub(r"\1'", visible(value)) if isinstance(value, str) else value

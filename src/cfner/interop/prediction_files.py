@@ -16,7 +16,7 @@ from cfner.corpus.tags import tags_from_spans
 from cfner.corpus.writers import whole_file
 from cfner.errors import ConfigError, CorpusError, located, nearest
 from cfner.files.atomic import atomic_folder
-from cfner.files.safe_text import json_text
+from cfner.files.safe_text import json_text, spreadsheet_cell
 from cfner.interop.text_stream import read_texts
 from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 
@@ -74,7 +74,7 @@ def write_predictions(
             file.write(_docbin(counted())[1])
         else:
             for piece in AS_TEXT[chosen](counted()):
-                file.write(piece.encode(errors="backslashreplace"))  # an id may hold half a pair
+                file.write(piece.encode())
     return count
 
 
@@ -119,13 +119,15 @@ def mention_rows(predictions: Iterable[Prediction], separator: str) -> Iterator[
     yield _row(MENTION_COLUMNS, separator)
     for number, prediction in enumerate(predictions, start=1):
         name = (prediction.sentence.record or {}).get("id", number)
+        name = json_text(name) if isinstance(name, dict | list) else name
         for e in prediction.entities:
             yield _row([name, e.start, e.end, e.type, e.text, f"{e.score:.4f}"], separator)
 
 
 def _row(cells: Sequence[object], separator: str) -> str:
     written = io.StringIO()
-    csv.writer(written, delimiter=separator, lineterminator="\n").writerow(cells)
+    table = csv.writer(written, delimiter=separator, lineterminator="\n")
+    table.writerow([spreadsheet_cell(cell) for cell in cells])
     return written.getvalue()
 
 
