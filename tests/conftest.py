@@ -157,7 +157,8 @@ def two_steps(
     tagger = ContinualTagger.from_pretrained(**tiny_settings)
     for step in tiny_stream:
         tagger.learn(step)
-        tagger.save(folder, tagger.evaluate(tiny_stream.test_up_to(step)))
+        scores = tagger.evaluate(tiny_stream.test_up_to(step))
+        tagger.save(folder, scores, scored_on=tiny_stream.test_set)
     return folder
 
 
@@ -172,7 +173,8 @@ def own_others(
     tagger = ContinualTagger.from_pretrained(**{**tiny_settings, "method": "own-other"})
     for step in tiny_stream:
         tagger.learn(step)
-        tagger.save(folder, tagger.evaluate(tiny_stream.test_up_to(step)))
+        scores = tagger.evaluate(tiny_stream.test_up_to(step))
+        tagger.save(folder, scores, scored_on=tiny_stream.test_set)
     return folder
 
 

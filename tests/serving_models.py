@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from cfner.evaluation.measured import Measured
 from cfner.evaluation.scores import Counts, Scores
 from cfner.files.json_files import write_json
 from cfner.network.head import CosineHead
@@ -15,6 +16,7 @@ from cfner.store.model_files import LoadedModel, write_model
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.pretrained import load_encoder
 from cfner.stream.labels import LabelSpace
+from cfner.stream.sentence_set import SentenceSet
 
 TEXTS = [
     "today ada saw the heron in lisbon",
@@ -46,7 +48,8 @@ def add_step(
         write_json(path / "step.json", facts | learned | {"created": "2030-01-02T03:04:05+00:00"})
         if scored:
             counts = {t: Counts(max(90 - 11 * i, 0), 100, 100) for i, t in enumerate(reversed(types))}
-            write_json(path / "scores.json", Scores(tuple(types), counts).to_json())
+            on = SentenceSet("5" * 64, 300, dict.fromkeys(types, 100), "held-out.conll")
+            write_json(path / "scores.json", Measured(Scores(tuple(types), counts), on).to_json())
 
     return ModelFolder(folder).add(write)
 

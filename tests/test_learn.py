@@ -148,7 +148,9 @@ def test_a_strangers_checkpoint_learns_in_one_command(
     assert bytes_of(checkpoint) == before
     first, second = history(tmp_path / "m2")
     assert (first.kind, second.kind) == ("import", "learn")
-    assert first.micro_f1 is not None
+    assert first.figures is not None and second.figures is not None
+    assert first.figures.on == second.figures.on  # one series, on the guard's sentences
+    assert first.micro_f1 is not None and second.micro_f1 is None  # which do not label the new types
     assert set(second.all_types) == {"animal", "city", *NEW}
 
 
@@ -189,7 +191,7 @@ def test_what_is_kept_is_accepted_with_a_table(one_step: Path, files: dict[str, 
     )  # fmt: skip
     assert learned.guard is not None and learned.accepted
     assert {row.type for row in learned.guard.types} == {"animal", "city"}
-    assert set(learned.scores.types) == {"animal", "city"}
+    assert set(learned.scores.types) == {"animal", "city"}  # on the guard's sentences alone
 
 
 def test_old_types_labelled_beside_new_ones_need_a_decision(

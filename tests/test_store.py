@@ -96,6 +96,7 @@ def test_an_earlier_step_can_be_loaded_and_made_current(folder: Path, tiny_strea
 
 def test_scores_are_saved_with_the_step(two_steps: Path, tiny_stream: TaskStream) -> None:
     saved = ModelFolder(two_steps).step().read_json("scores.json")
+    assert saved.pop("set") == tiny_stream.test_set.to_json()
     assert ContinualTagger.load(two_steps).evaluate(tiny_stream.test_up_to(-1)).to_json() == saved
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
+from cfner.evaluation.measured import Measured
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Evaluation, Scores
 from cfner.methods.consolidation import Consolidation
@@ -20,8 +21,9 @@ from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
 from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import StoredStep
-from cfner.store.open import is_model_folder, load_step, open_model
+from cfner.store.open import ModelRef, is_model_folder, load_step, open_model
 from cfner.store.save import save_step
+from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
@@ -73,7 +75,8 @@ class ContinualTagger:
 
         How a training is watched (trackers, workers and the like) is never taken from the folder.
         """
-        found = load_step(folder, step)
+        ref = ModelRef.parse(folder, step)
+        found = load_step(ref.source, ref.step)
         recorded = usable_settings(found.record)
         try:
             config = TrainingConfig.build(settings, recorded={**recorded, "encoder": found.model.encoder})
@@ -88,9 +91,10 @@ class ContinualTagger:
     @classmethod
     def open(cls, source: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
         """A model folder of ours as ``load`` does, or any Hugging Face token classifier as it is."""
-        if is_model_folder(source):
-            return cls.load(source, step, **settings)
-        model = open_model(source, step, device=str(settings.get("device", "auto")))
+        ref = ModelRef.parse(source, step)
+        if is_model_folder(ref.source):
+            return cls.load(ref.source, ref.step, **settings)
+        model = open_model(ref.source, ref.step, device=str(settings.get("device", "auto")))
         tagger = cls(model, TrainingConfig.build({**settings, "encoder": model.encoder}))
         tagger.record = StepRecord.of_import(model.labels, model.encoder, tagger.config)
         return tagger
@@ -221,24 +225,24 @@ class ContinualTagger:
         folder: str | Path,
         scores: Scores | None = None,
         *,
-        scored_on: str | None = None,
+        scored_on: SentenceSet | None = None,
         extras: Mapping[str, Any] | None = None,
     ) -> StoredStep:
         """Add the step learned last to a model folder and make it current.
 
-        ``scores`` of this step are kept with it; ``scored_on`` says in words on what, where it is not simply
-        test data. ``extras``: further JSON files to keep with the step, by name.
+        ``scores`` of this step are kept with it. ``scored_on`` names the sentences that they were measured
+        on (``stream.test_set``): without it they are not comparable with those of any other step. ``extras``:
+        further JSON files to keep with the step, by name.
         """
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
-        on = {} if scored_on is None else {"scored_on": scored_on}
         self._saved = save_step(
             folder,
             self.model,
             self.record.to_json(self._parent),
             parent=self._parent,
-            scores=None if scores is None else scores.to_json() | on,
+            measured=None if scores is None else Measured(scores, scored_on),
             extras=extras,
             saved=self._saved,
         )

@@ -108,5 +108,6 @@ class Division:
             seed=seed,
             min_mentions=source.min_mentions,
             unlabelled=_text(source),
+            scored_split=source.score_on,
         )
         return stream if self.labels == "own" else AccumulatedStream.of(stream, self.labels)

@@ -83,7 +83,7 @@ def diff(
         *models, path = models_and_text
         source = text_source(path, format=format, tag_column=tag_column, plain=plain_text)
     first, second = two_models(models, step, step2)
-    old, new = first.open(device), second.open(device)
+    old, new = open_ref(first, device), open_ref(second, device)
     names, judged = (first.name, second.name), source.judged
     found = diff_models(
         old, new, source.sentences, names=names, judged=judged, keep=keep, batch_size=batch_size

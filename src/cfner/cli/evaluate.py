@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.show import console, print_json, say, scores_table
-from cfner.errors import CorpusError
+from cfner.cli.show import console, print_json, say, scores_table, table_of, training_progress
+from cfner.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cfner.practice.evaluate.evaluate import Evaluated, EvaluatedSteps
 
 
 def evaluate(
     model: o.Model,
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
     step: o.Step = None,
+    all_steps: Annotated[
+        bool, o.Flag("--all-steps", help="Score every step of the model folder, as a series.")
+    ] = False,
+    save: Annotated[
+        bool,
+        o.Flag(
+            "--save",
+            help="Keep the scores with the model: 'cfner history', the page and the model card show them.",
+        ),
+    ] = False,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
     all_types: Annotated[
@@ -33,43 +45,70 @@ def evaluate(
     Labels of types that the model has not learned are set aside, and counted. So are finds of types that
     the data does not label anywhere: nobody could tell whether they are right.
     """
-    from cfner.corpus.corpus import Corpus
-    from cfner.interop.onnx import OnnxTagger, is_onnx_folder
-    from cfner.tagger import ContinualTagger
+    from cfner.practice.evaluate import evaluate as practice
 
-    corpus = Corpus.read(data, format=format, tag_column=tag_column)
-    sentences = corpus.test if Path(data).is_dir() else corpus.train
-    if not sentences:
-        raise CorpusError("There is no test split.", where=data, remedy="Name a labelled file instead.")
-    tagger: ContinualTagger | OnnxTagger
-    if is_onnx_folder(model):
-        tagger = OnnxTagger.read(model, batch_size=batch_size, device=device)
-    else:
-        tagger = ContinualTagger.open(model, step, eval_batch_size=batch_size, device=device)
-    unknown = sorted({type_ for s in sentences for type_ in s.types} - set(tagger.types))
-    aside = sum(span.type in unknown for s in sentences for span in s.spans)
-    labelled = {type_ for s in sentences for type_ in s.types}
-    unlabelled = [] if all_types else [type_ for type_ in tagger.types if type_ not in labelled]
-    scores = tagger.evaluate([sentence.only(tagger.types) for sentence in sentences]).without(unlabelled)
-    if json:
-        print_json(
-            {
-                **scores.to_json(),
-                "unknown_types": unknown,
-                "mentions_set_aside": aside,
-                "unlabelled_types": unlabelled,
-                "device": str(tagger.device),
-            }
+    reading = {"format": format, "tag_column": tag_column}
+    if all_steps and (step is not None or all_types):
+        raise ConfigError(
+            "--all-steps was given together with --step or --all-types.", remedy="Leave out one of them."
         )
+    if all_steps:
+        every = practice.evaluate_steps(
+            model,
+            data,
+            save=save,
+            batch_size=batch_size,
+            device=device,
+            reading=reading,
+            progress=training_progress(),
+        )
+        print_json(every.to_json()) if json else _tell_steps(every)
         return
-    screen = console()
-    screen.print(scores_table(scores, f"{len(sentences)} sentences of {corpus.name}, on {tagger.device}"))
-    found = scores.confusions
-    if found is not None and found.old_to_other is not None:
-        screen.print(f"Words of old types taken for O: {found.old_to_other:.1f} %")
-    if found is not None and found.to_new is not None:
-        screen.print(f"Words of O or old types taken for the newest types: {found.to_new:.2f} %")
-    if unknown:
-        say(f"Set aside, {aside} mentions of types not learned: {', '.join(unknown)}")
-    if unlabelled:
-        say(f"Set aside, types that this data does not label: {', '.join(unlabelled)}")
+    found = practice.evaluate(
+        model,
+        data,
+        step=step,
+        save=save,
+        all_types=all_types,
+        batch_size=batch_size,
+        device=device,
+        reading=reading,
+    )
+    print_json(found.to_json()) if json else _tell(found)
+
+
+def _tell(found: Evaluated) -> None:
+    screen, scores = console(), found.scores
+    screen.print(scores_table(scores, f"{found.on.label}, on {found.device}"))
+    lost = scores.confusions
+    if lost is not None and lost.old_to_other is not None:
+        screen.print(f"Words of old types taken for O: {lost.old_to_other:.1f} %")
+    if lost is not None and lost.to_new is not None:
+        screen.print(f"Words of O or old types taken for the newest types: {lost.to_new:.2f} %")
+    if found.unknown:
+        say(f"Set aside, {found.set_aside} mentions of types not learned: {', '.join(found.unknown)}")
+    if found.unlabelled:
+        say(f"Set aside, types that this data does not label: {', '.join(found.unlabelled)}")
+    if found.saved:
+        say("The scores are kept with the model.")
+
+
+def _tell_steps(found: EvaluatedSteps) -> None:
+    from cfner.evaluation.measured import over_all
+
+    def cell(number: int, type_: str) -> str:
+        scores = found.scores[number]
+        return f"{scores.counts[type_].f1:.1f}" if type_ in scores.types else "·"
+
+    rows = [[type_, *(cell(number, type_) for number in found.scores)] for type_ in found.types]
+    whole = {number: over_all(scores.types, found.known[number]) for number, scores in found.scores.items()}
+    for name in ("micro", "macro"):
+        figures = {number: getattr(scores, f"{name}_f1") for number, scores in found.scores.items()}
+        rows.append([name, *(f"{figures[number]:.1f}" if whole[number] else "·" for number in found.scores)])
+    columns = ["type", *(f"step {number}" for number in found.scores)]
+    console().print(table_of(columns, rows, title=f"F1 on {found.on.label}, on {found.device}"))
+    if not all(whole.values()):
+        numbers = ", ".join(str(number) for number, all_ in whole.items() if not all_)
+        say(f"No mean for step {numbers}: this data does not label all types that the model knows there.")
+    if found.saved:
+        say("The scores are kept with the model: see 'cfner history'.")

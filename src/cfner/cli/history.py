@@ -11,7 +11,9 @@ from cfner.cli import options as o
 from cfner.cli.show import console, print_json, say, table_of
 
 if TYPE_CHECKING:
-    from cfner.practice.history.history import PastStep
+    from collections.abc import Sequence
+
+    from cfner.practice.history.history import PastStep, StepFigures
 
 Model = Annotated[Path, typer.Argument(help="A model folder.")]
 
@@ -39,7 +41,7 @@ def history(
             ", ".join(step.types),
             step.method or "·",
             _sentences(step),
-            "·" if step.micro_f1 is None else f"{step.micro_f1:.1f}",
+            _f1(step, step.figures),
             f"{step.disk / 1e6:.1f}",
             step.saved.replace("+00:00", "").replace("T", " "),
         ]
@@ -48,8 +50,38 @@ def history(
     columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "MB", "saved")
     screen = console()
     screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
+    _tell_series(steps)
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
+
+
+def _f1(step: PastStep, figures: StepFigures | None) -> str:
+    """Micro F1; if it is not over all types that the step knows, over how many of them."""
+    if figures is None or figures.micro_f1 is None:
+        return "·"
+    types, known = len(figures.types), len(step.all_types)
+    return f"{figures.micro_f1:.1f}" + (f" ({types} of {known} types)" if types < known else "")
+
+
+def _tell_series(steps: Sequence[PastStep]) -> None:
+    """What the figures were measured on; then those of other sentences, apart."""
+    if main := next((step.figures for step in steps if step.figures is not None), None):
+        say(f"Micro F1 of all steps is on the same sentences: {main.label}.")
+    others: dict[object, list[tuple[PastStep, StepFigures]]] = {}
+    for step in steps:
+        for each in step.elsewhere:
+            others.setdefault(each.on or (step.number, each.label), []).append((step, each))
+    if others:
+        say("On other sentences, not comparable with those above:" if main else "Not comparable:")
+    for rows in others.values():
+        figures = ", ".join(f"step {step.number} {_f1_or_types(step, each)}" for step, each in rows)
+        say(f"  {rows[0][1].label}: {figures}")
+
+
+def _f1_or_types(step: PastStep, figures: StepFigures) -> str:
+    if figures.on is not None:
+        return _f1(step, figures)
+    return "; ".join(f"{type_} {f1:.1f}" for type_, f1 in figures.per_type.items()) or "·"
 
 
 def _sentences(step: PastStep) -> str:

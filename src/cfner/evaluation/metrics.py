@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from cfner.corpus.sentence import Span
+from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
 from cfner.evaluation.scores import Confusions, Counts, Scores
 
@@ -36,6 +36,16 @@ def score(gold: SpansPerSentence, predicted: SpansPerSentence, types: Iterable[s
         types=listed,
         counts={t: Counts(found[t], in_gold[t], in_predicted[t]) for t in (*listed, *unlisted)},
     )
+
+
+def score_labelled(
+    sentences: Sequence[Sentence], predicted: SpansPerSentence, types: Collection[str]
+) -> Scores:
+    """Scores of those of ``types`` that the sentences mention: of the others they say nothing."""
+    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
+    scored = [type_ for type_ in types if type_ in mentioned]
+    gold = [sentence.only(scored).spans for sentence in sentences]
+    return score(gold, [[span for span in spans if span.type in scored] for spans in predicted], scored)
 
 
 def confusions(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cfner.evaluation.measured import over_all
 from cfner.evaluation.scores import Scores
 from cfner.files.markdown import escaped, table
 from cfner.files.safe_text import json_text, visible
@@ -15,8 +16,9 @@ from cfner.interop.export_folder import ExportReport
 from cfner.interop.usage import usage
 from cfner.store.lineage import LineageStep, ancestors
 from cfner.store.model_files import FIXED_AT_CREATION, LoadedModel
-from cfner.store.open import is_model_folder
-from cfner.store.step_files import SCORES
+from cfner.store.model_folder import ModelFolder
+from cfner.store.open import ModelRef, is_model_folder
+from cfner.store.series import Series, series_for, series_of
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}"
 _HUB_NAME = re.compile(rf"({_PART}/)?{_PART}")
@@ -28,20 +30,18 @@ class Provenance:
 
     name: str
     steps: tuple[LineageStep, ...] = ()
-    scores: Scores | None = None
-    scored_on: str = "the test data of its last step"
+    series: tuple[Series, ...] = ()  # that have scores of the model itself; the first is published
 
     @classmethod
     def of(cls, source: str | Path, step: int | None = None) -> Provenance:
         """Everything that a folder of steps records; of a checkpoint its name alone."""
-        path = Path(source)
+        ref = ModelRef.parse(source, step)
+        path = Path(ref.source)
         if not is_model_folder(path):
-            return cls(path.resolve().name if path.exists() else str(source))
-        steps = tuple(ancestors(path, step))
-        last = steps[-1]
-        scored = {} if last.scores is None else last.stored.read_json(SCORES)
-        on = str(scored.get("scored_on", cls.scored_on))
-        return cls(path.resolve().name, steps, last.scores, on)
+            return cls(path.resolve().name if path.exists() else ref.source)
+        steps = tuple(ancestors(path, ref.step))
+        series = series_for(series_of(ModelFolder(path), steps), steps[-1].number)
+        return cls(path.resolve().name, steps, tuple(series))
 
 
 def model_card(
@@ -57,7 +57,7 @@ def model_card(
         "## How to use it\n",
         usage(model, report),
         "## Scores\n",
-        _scores(facts.scores, facts.scored_on),
+        _scores(model, facts),
         "## Where it comes from\n",
         _lineage(facts),
         "## Intended use and limits\n",
@@ -94,17 +94,21 @@ def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, license: str | None) -> str:
     from huggingface_hub import EvalResult, ModelCardData
 
-    scores = facts.scores
-    figures = {}
-    if scores is not None:
-        figures = {"F1 (micro, entity level)": scores.micro_f1, "F1 (macro over types)": scores.macro_f1}
+    figures, on = {}, ""
+    if facts.series and facts.series[0].on is not None:  # else nobody knows what it was measured on
+        scores, on = facts.series[0].scores[facts.steps[-1].number], facts.series[0].on.label
+        types = _over(scores, model)
+        figures = {
+            visible(f"F1 (micro, entity level{types})"): scores.micro_f1,
+            visible(f"F1 (macro{types or ' over types'})"): scores.macro_f1,
+        }
     # every value is one line: a line of three dashes in one of them would end the front matter
     results = [
         EvalResult(
             task_type="token-classification",
             task_name="Named entity recognition",
             dataset_type="unspecified",
-            dataset_name=visible(facts.scored_on),
+            dataset_name=visible(on),
             metric_type="f1",
             metric_name=name,
             metric_value=round(value / 100, 4),
@@ -123,19 +127,35 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
     return str(data.to_yaml())
 
 
-def _scores(scores: Scores | None, scored_on: str) -> str:
-    if scores is None:
+def _over(scores: Scores, model: LoadedModel) -> str:
+    """The types that a mean is over, where they are not all that the model finds."""
+    return "" if over_all(scores.types, model.labels.types) else f" over {', '.join(scores.types)}"
+
+
+def _scores(model: LoadedModel, facts: Provenance) -> str:
+    """The figures of one set of sentences; others are named, and not set beside them."""
+    if not facts.series:
         return "No scores were recorded for this step.\n"
-    named = [(escaped(type_), counts) for type_, counts in scores.counts.items()]
+    first, *others = facts.series
+    step = facts.steps[-1].number
+    scores, over = first.scores[step], _over(first.scores[step], model)
+    means = [(f"all (micro{over})", scores.micro)] if first.on is not None else []
     rows = [
-        [name, f"{c.precision:.1f}", f"{c.recall:.1f}", f"{c.f1:.1f}", str(c.n_gold)]
-        for name, c in [*named, ("all (micro)", scores.micro)]
+        [escaped(name), f"{c.precision:.1f}", f"{c.recall:.1f}", f"{c.f1:.1f}", str(c.n_gold)]
+        for name, c in [*scores.counts.items(), *means]
     ]
-    rows.append(["all (macro)", "", "", f"{scores.macro_f1:.1f}", ""])
+    if first.on is not None:
+        rows.append([escaped(f"all (macro{over})"), "", "", f"{scores.macro_f1:.1f}", ""])
+    apart = [f"{one.label} ({', '.join(one.scores[step].types)})" for one in others]
     return (
         "Entity level, in percent: a mention counts if its words and its type are right. Measured with the "
-        f"original model; {escaped(scored_on)}.\n\n"
+        f"original model on one set of sentences: {escaped(first.label)}.\n\n"
         + table(["type", "precision", "recall", "F1", "mentions"], rows)
+        + (
+            f"\nAlso measured on other sentences, not comparable: {escaped('; '.join(apart))}.\n"
+            if apart
+            else ""
+        )
     )
 
 

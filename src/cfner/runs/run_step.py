@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cfner.evaluation.scores import Scores
+from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Progress
@@ -28,7 +29,7 @@ class Judgement:
     """What is saved with a step besides the model. ``extras`` are JSON files by name."""
 
     scores: Scores
-    scored_on: str | None = None  # in words, where it is not simply test data
+    scored_on: SentenceSet | None = None  # None: it was not scored
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -53,6 +54,7 @@ def judge_and_save(
     """The rest of it, when the tagger has learned."""
     judgement = judge(tagger)
     if folder is not None and tagger.accelerator.is_main_process:
-        tagger.save(folder, judgement.scores, scored_on=judgement.scored_on, extras=judgement.extras)
+        scores = None if judgement.scored_on is None else judgement.scores
+        tagger.save(folder, scores, scored_on=judgement.scored_on, extras=judgement.extras)
     tagger.accelerator.wait_for_everyone()
     return judgement

@@ -108,6 +108,7 @@ def _judge(stream: TaskStream, step: Step, keep_mentions: bool) -> Callable[[Con
     def judge(tagger: ContinualTagger) -> Judgement:
         test = stream.test_up_to(step)
         scores = tagger.evaluate(test)
-        return Judgement(scores, extras={MENTIONS: mention_rows(test, scores.found)} if keep_mentions else {})
+        extras = {MENTIONS: mention_rows(test, scores.found)} if keep_mentions else {}
+        return Judgement(scores, stream.test_set, extras)
 
     return judge

@@ -32,15 +32,16 @@ from cfner.files.lock import PATIENCE, locked
 from cfner.files.owned import foreign_items, is_free
 from cfner.runs.run_step import Judgement
 from cfner.store.link_steps import link_files, link_steps
-from cfner.store.model_folder import CURRENT, SEAL, ModelFolder, StoredStep, is_step_name
-from cfner.store.open import is_model_folder
+from cfner.store.model_folder import CURRENT, SCORES_FOLDER, SEAL, ModelFolder, StoredStep, is_step_name
+from cfner.store.open import ModelRef, is_model_folder
+from cfner.store.series import add_scores, merge_scores
 from cfner.store.step_files import read_facts
 from cfner.tagger import ContinualTagger
 from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
 _MARK = "unfinished"
 ESTIMATE = "estimate.json"  # folds of an estimate that are finished
-_OURS = {"steps", CURRENT, LOCK, UNFINISHED_STEP, ESTIMATE, _MARK}
+_OURS = {"steps", SCORES_FOLDER, CURRENT, LOCK, UNFINISHED_STEP, ESTIMATE, _MARK}
 
 
 class UnfinishedModel:
@@ -52,6 +53,14 @@ class UnfinishedModel:
                 "Both --out and --in-place were given." if in_place else "Where should the new model go?",
                 remedy="Give --out FOLDER for a new model, or --in-place to add the step to this one.",
             )
+        ref = ModelRef.parse(model)
+        if in_place and ref.step is not None:
+            raise ConfigError(
+                f"In place, a step is added after the current one, and step {ref.step} was named.",
+                where=ref.source,
+                remedy=f"Give --out FOLDER, or make that step current: cfner rollback MODEL {ref.step}.",
+            )
+        model = ref.source
         if in_place and not is_model_folder(model):
             raise ConfigError(
                 "A step cannot be added to a checkpoint in place: only a model folder has steps.",
@@ -94,13 +103,16 @@ class UnfinishedModel:
 
     @contextmanager
     def steps_so_far(self, tagger: ContinualTagger, call: str, first: Judgement | None) -> Iterator[None]:
-        """Hold the folder, with the steps that the tagger comes from. A checkpoint becomes the first step,
-        saved with ``first``.
+        """Hold the folder, with the steps that the tagger comes from. A checkpoint becomes the first step.
+
+        ``first``: how the model did before it learns this step. It is kept with its step.
         """
         with locked(self.folder):
             self._refuse_taken()  # by another call, whose lock this one has waited for
             self._refuse_foreign()
             saved, here = tagger.saved_step, ModelFolder(self.folder)
+            if self._mark().get("call") != call:  # what the same call has scored is not scored again
+                shutil.rmtree(here.path / SCORES_FOLDER, ignore_errors=True)
             self._write_mark(call=call)
             shutil.rmtree(here.steps_path, ignore_errors=True)  # quicker made again than compared
             (here.path / CURRENT).unlink(missing_ok=True)
@@ -109,6 +121,9 @@ class UnfinishedModel:
                 tagger.save(here.path, scores, scored_on=scored_on)
             else:
                 link_steps(self.source, here)
+                merge_scores(self.source, here)
+                if first is not None and first.scored_on is not None:
+                    add_scores(here, first.scored_on, {saved.hash: first.scores})
                 here.point_to(saved.name)
             yield
 
@@ -128,6 +143,7 @@ class UnfinishedModel:
                     remedy="Use that folder, or learn again from the model as it is now.",
                 )
             self._write_mark(**{**self._mark(), "step": step.hash})
+            merge_scores(ModelFolder(self.folder), self.source)
             added = self.source.add(lambda folder: link_files(step, folder, leave_out={SEAL}))
         with suppress(OSError):  # the step is saved, and the mark tells the next call so
             self._remove()
@@ -180,7 +196,8 @@ class UnfinishedModel:
     def _remove(self) -> None:
         """The mark goes last: stopped half-way, it still tells what the rest is."""
         ModelFolder(self.folder).sweep()
-        shutil.rmtree(self.folder / "steps", ignore_errors=True)
+        for name in ("steps", SCORES_FOLDER):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
         for name in (CURRENT, UNFINISHED_STEP, ESTIMATE):
             (self.folder / name).unlink(missing_ok=True)
         flush(self.folder)

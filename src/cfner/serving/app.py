@@ -117,6 +117,7 @@ class Service:
             has_steps=steps.has_steps,
             types=list(model.labels.types),
             steps=steps.facts,
+            series=steps.list.series,
             max_text_length=self.settings.max_text_length,
             max_texts=self.settings.max_texts,
         )

@@ -107,9 +107,22 @@ class TypeScore(BaseModel):
 
 
 class StepScores(BaseModel):
-    micro_f1: float
-    macro_f1: float
+    """``micro_f1`` and ``macro_f1`` are over the types in ``per_type``; None where the sentences are not
+    recorded."""
+
+    micro_f1: float | None
+    macro_f1: float | None
     per_type: dict[str, TypeScore]
+
+
+class ScoreSeries(BaseModel):
+    """Scores that were measured on one set of sentences, by step. Only these are comparable."""
+
+    label: str = Field(description="Where the sentences are from, how many they are, and their hash.")
+    recorded: bool = Field(description="False: the sentences are not known. The score stands alone.")
+    hash: str | None
+    sentences: int | None
+    steps: dict[int, StepScores]
 
 
 class StepFacts(BaseModel):
@@ -123,7 +136,6 @@ class StepFacts(BaseModel):
     learned: list[str]
     created: str | None = None
     method: str | None = None
-    scores: StepScores | None = None
     problem: str | None = Field(default=None, description="Why the step cannot be used, if it cannot.")
 
 
@@ -134,6 +146,9 @@ class ModelFacts(BaseModel):
     has_steps: bool = Field(description="False for a checkpoint without a history.")
     types: list[str]
     steps: list[StepFacts]
+    series: list[ScoreSeries] = Field(
+        default=[], description="The one that covers most steps first; others are not comparable with it."
+    )
     max_text_length: int
     max_texts: int
 

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cfner.errors import CfnerError
 from cfner.evaluation.scores import Scores
-from cfner.serving.schemas import StepFacts, StepScores, TypeScore
+from cfner.serving.schemas import ScoreSeries, StepFacts, StepScores, TypeScore
 from cfner.store.lineage import describe
 from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.series import Series, score_files, series_of
 
 log = logging.getLogger("cfner.serving")
 
 
-def read_steps(source: str | Path, known: Iterable[StepFacts] = ()) -> list[StepFacts]:
-    """All steps, oldest first; one whose files cannot be read is listed with its problem.
+@dataclass(frozen=True)
+class StepList:
+    """All steps, oldest first, and the series of their scores.
 
-    ``known``: what was read before. Of a good step that still has its hash nothing is read again.
+    ``looked_at``: what the steps and the files of scores were when they were read.
     """
-    folder, described, found = ModelFolder(source), {(facts.step, facts.hash): facts for facts in known}, []
+
+    steps: list[StepFacts]
+    series: list[ScoreSeries]
+    looked_at: tuple[object, ...] = ()
+
+
+def read_steps(source: str | Path, known: StepList | None = None) -> StepList:
+    """A step whose files cannot be read is listed with its problem.
+
+    ``known``: what was read before. Of a good step that still has its hash nothing is read again, nor are
+    scores while neither a step nor a file of scores has changed.
+    """
+    folder, found = ModelFolder(source), []
+    described = {(facts.step, facts.hash): facts for facts in known.steps} if known is not None else {}
     for name in folder.names():
         number, hash_ = int(name), ""
         try:
@@ -31,7 +47,40 @@ def read_steps(source: str | Path, known: Iterable[StepFacts] = ()) -> list[Step
         except CfnerError as error:
             facts = described.get((number, hash_)) or _damaged(number, hash_, error)
         found.append(facts)
-    return found
+    looked_at = (*((facts.step, facts.hash) for facts in found), *_signs(folder))
+    if known is not None and known.looked_at == looked_at:
+        return StepList(found, known.series, looked_at)
+    return StepList(found, _series(folder, found), looked_at)
+
+
+def _signs(folder: ModelFolder) -> list[tuple[str, int, int, int]]:
+    """What changes when a file of scores does."""
+    try:
+        stats = ((file.name, file.lstat()) for file in score_files(folder))
+        return [(name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats]
+    except (CfnerError, OSError):  # told when they are read
+        return [("", 0, 0, 0)]
+
+
+def _series(folder: ModelFolder, steps: Sequence[StepFacts]) -> list[ScoreSeries]:
+    """Scores are there to be looked at: whatever is wrong with them, the model goes on being served."""
+    try:
+        read = [describe(folder.step(facts.step)) for facts in steps if facts.problem is None]
+        return [_told(one) for one in series_of(folder, read)]
+    except (CfnerError, OSError) as error:
+        log.warning("the scores cannot be read: %s", error)
+        return []
+
+
+def _told(series: Series) -> ScoreSeries:
+    on = series.on
+    return ScoreSeries(
+        label=series.label,
+        recorded=on is not None,
+        hash=None if on is None else on.hash,
+        sentences=None if on is None else on.sentences,
+        steps={number: _scores(scores, on is not None) for number, scores in series.scores.items()},
+    )
 
 
 def _damaged(number: int, hash_: str, error: CfnerError) -> StepFacts:
@@ -53,13 +102,10 @@ def _facts(stored: StoredStep) -> StepFacts:
         learned=list(step.types),
         created=stored.saved(),
         method=step.method,
-        scores=_scores(step.scores),
     )
 
 
-def _scores(scores: Scores | None) -> StepScores | None:
-    if scores is None:
-        return None
+def _scores(scores: Scores, recorded: bool) -> StepScores:
     per_type = {
         type_: TypeScore(
             f1=counts.f1, precision=counts.precision, recall=counts.recall, mentions=counts.n_gold
@@ -67,4 +113,5 @@ def _scores(scores: Scores | None) -> StepScores | None:
         for type_, counts in scores.counts.items()
         if type_ in scores.types
     }
-    return StepScores(micro_f1=scores.micro_f1, macro_f1=scores.macro_f1, per_type=per_type)
+    micro, macro = (scores.micro_f1, scores.macro_f1) if recorded else (None, None)
+    return StepScores(micro_f1=micro, macro_f1=macro, per_type=per_type)

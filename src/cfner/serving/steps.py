@@ -22,9 +22,9 @@ from cfner.serving.http_errors import busy, refusal
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
 from cfner.serving.schemas import StepFacts
-from cfner.serving.step_list import read_steps
+from cfner.serving.step_list import StepList, read_steps
 from cfner.store.model_folder import ModelFolder
-from cfner.store.open import is_model_folder, open_model
+from cfner.store.open import ModelRef, is_model_folder, open_model
 
 log = logging.getLogger("cfner.serving")
 _PROBE: Final = "Ada Lovelace lived in London."
@@ -47,12 +47,14 @@ class Steps:
     """Loads the current step, or raises why it cannot be loaded."""
 
     def __init__(self, source: str, kept: int, metrics: Metrics, device: str = "auto") -> None:
-        self.source, self.metrics = source, metrics
+        ref = ModelRef.parse(source)
+        self.source, self.metrics = ref.source, metrics
+        self.pinned = ref.step  # the one step to serve, whatever is current in the folder
         self._load = partial(_load, device=device)
-        self.name = Path(source).name or source
-        self.has_steps = is_model_folder(source)
-        self.current = self._load(source, None)
-        self.facts = self._described()
+        self.name = Path(ref.source).name or ref.source
+        self.has_steps = is_model_folder(ref.source)
+        self.current = self._load(ref.source, ref.step)
+        self.list = self._described()
         self.problem: str | None = None
         self._kept = kept
         self._others: OrderedDict[_Key, ServedStep] = OrderedDict()  # the latest used last
@@ -64,11 +66,16 @@ class Steps:
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="cfner-load")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cfner-look")
 
-    def _described(self) -> list[StepFacts]:
+    @property
+    def facts(self) -> list[StepFacts]:
+        return self.list.steps
+
+    def _described(self) -> StepList:
         if self.has_steps:
             return read_steps(self.source)
         types = list(self.current.pipeline.model.labels.types)
-        return [StepFacts(step=1, name=self.name, kind="checkpoint", hash="", types=types, learned=types)]
+        one = StepFacts(step=1, name=self.name, kind="checkpoint", hash="", types=types, learned=types)
+        return StepList([one], [])
 
     async def get(self, number: int | None) -> ServedStep:
         """The step to answer with; loads it if it is not in memory."""
@@ -128,9 +135,9 @@ class Steps:
     async def look(self) -> None:
         """Compare the folder with what is served, and load what became current."""
         loop = asyncio.get_running_loop()
-        stored = await loop.run_in_executor(self._reader, ModelFolder(self.source).step)
+        stored = await loop.run_in_executor(self._reader, ModelFolder(self.source).step, self.pinned)
         number, seen = int(stored.name), (int(stored.name), stored.hash)
-        self.facts = await loop.run_in_executor(self._reader, read_steps, self.source, self.facts)
+        self.list = await loop.run_in_executor(self._reader, read_steps, self.source, self.list)
         for replaced in set(self._others) - self._keys:  # gone, or another step under the same number
             del self._others[replaced]
         if seen == self.current.key:

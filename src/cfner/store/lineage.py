@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cfner.errors import ModelError
-from cfner.evaluation.scores import Scores
+from cfner.evaluation.measured import Measured
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels
 
@@ -22,7 +22,7 @@ class LineageStep:
     stored: StoredStep
     record: Mapping[str, Any]
     known: tuple[str, ...]  # all types that the model knows after the step
-    scores: Scores | None
+    measured: Measured | None  # what its scores were when it was saved
     parent: int | None  # the number of the step that it came from, if that is in the folder
 
     @property
@@ -86,5 +86,5 @@ def ancestors(model: str | Path, step: int | None = None) -> list[LineageStep]:
 def describe(step: StoredStep, numbers: Mapping[str, int] = MappingProxyType({})) -> LineageStep:
     """What a step's files say. ``numbers``: of the steps among which its parent is, by their hashes."""
     record, known = read_facts(step), read_labels(step).types
-    scores = read_if_there(step, SCORES, Scores.from_json)
-    return LineageStep(step, record, known, scores, numbers.get(record["parent"]))
+    measured = read_if_there(step, SCORES, Measured.from_json)
+    return LineageStep(step, record, known, measured, numbers.get(record["parent"]))

@@ -11,6 +11,7 @@
                                                   and the number of this format
                                scores.json        what was measured after the step, if anything was
                                seal.json          SHA-256 of every file above, and of them all
+      scores/                  what was measured later, one file for each set of sentences (see series.py)
 
 A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
 Nothing here is ever unpickled, and no link is followed.
@@ -34,6 +35,7 @@ from cfner.files.atomic import atomic_folder, flush, is_partial, write_text_atom
 from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of, write_json
 
 CURRENT = "CURRENT"
+SCORES_FOLDER = "scores"  # of what was measured after a step was saved, see store/series.py
 SEAL = "seal.json"
 _LONGEST_NAME = 9  # digits
 _HASH = re.compile("[0-9a-f]{64}")
@@ -179,11 +181,12 @@ class ModelFolder:
 
     def sweep(self) -> None:
         """Remove what killed processes left half written. Only for the holder of the folder's lock."""
-        refuse_unusual(self.steps_path, a_folder=True)  # else what is removed may be anywhere
+        for place in (self.steps_path, self.path / SCORES_FOLDER):
+            refuse_unusual(place, a_folder=True)  # else what is removed may be anywhere
         for step in self.steps_path.glob(".*"):
             if is_partial(step) and not step.is_symlink():  # no process of ours leaves a link
                 shutil.rmtree(step, ignore_errors=True)
-        for file in self.path.glob(".*"):
+        for file in (*self.path.glob(".*"), *(self.path / SCORES_FOLDER).glob(".*")):
             if is_partial(file) and file.is_file() and not file.is_symlink():
                 file.unlink(missing_ok=True)
 

@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from cfner.errors import ModelError
-from cfner.evaluation.scores import Scores
+from cfner.errors import ConfigError, ModelError
+from cfner.evaluation.measured import Measured
 from cfner.network.device import choose_device
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import CURRENT, ModelFolder, StoredStep
 from cfner.store.step_files import SCORES, read_facts, read_if_there
+
+_STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>[0-9]{1,9})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A model folder or checkpoint, and one of its steps (None: the current one)."""
+
+    source: str
+    step: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.source if self.step is None else f"{self.source}@{self.step}"
+
+    @classmethod
+    def parse(cls, text: str | Path, step: int | None = None) -> ModelRef:
+        """``M``, or ``M@3`` for step 3 of M; ``step`` says the same as the part after the @.
+
+        What exists under the whole name is meant by it: a folder's name may end in @3.
+        """
+        match = None if Path(text).exists() else _STEP.fullmatch(str(text))
+        if match is None:
+            return cls(str(text), step)
+        if step is not None:
+            raise ConfigError(
+                f"'{text}' names step {match['step']}, and an option names step {step}.",
+                remedy="Name the step once.",
+            )
+        return cls(match["source"], int(match["step"]))
+
+    def open(self, device: str = "auto") -> LoadedModel:
+        return open_model(self.source, self.step, device=device)
 
 
 @dataclass(frozen=True)
@@ -22,14 +56,14 @@ class LoadedStep:
     stored: StoredStep
     model: LoadedModel
     record: dict[str, Any]
-    scores: Scores | None
+    measured: Measured | None
 
 
 def load_step(folder: str | Path, step: int | None = None) -> LoadedStep:
     """The current step of a model folder (or another), every byte checked against its seal."""
     stored = ModelFolder(folder).verified(step)
-    record, scores = read_facts(stored), read_if_there(stored, SCORES, Scores.from_json)
-    return LoadedStep(stored, read_model(stored), record, scores)
+    record, measured = read_facts(stored), read_if_there(stored, SCORES, Measured.from_json)
+    return LoadedStep(stored, read_model(stored), record, measured)
 
 
 def is_model_folder(source: str | Path) -> bool:
@@ -41,10 +75,12 @@ def is_model_folder(source: str | Path) -> bool:
 def open_model(source: str | Path, step: int | None = None, *, device: str = "auto") -> LoadedModel:
     """The model of a folder's current step (or another), its seal checked; or a checkpoint as it is.
 
+    ``source`` may name the step, too: ``MODEL@3``.
     ``device``: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps.
     """
     chosen = choose_device(device)  # before anything large is read
-    model = _read(source, step)
+    ref = ModelRef.parse(source, step)
+    model = _read(ref.source, ref.step)
     model.network.to(chosen)
     return model
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError
+from cfner.evaluation.measured import Measured
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.network.experts import ExpertNetwork
@@ -22,7 +23,7 @@ def save_step(
     record: Mapping[str, Any],
     *,
     parent: str | None,
-    scores: Mapping[str, Any] | None = None,
+    measured: Measured | None = None,
     extras: Mapping[str, Any] | None = None,
     saved: StoredStep | None = None,
 ) -> StoredStep:
@@ -40,8 +41,8 @@ def save_step(
         write_json(path / FACTS, as_stored(record, parent, experts=experts))
         if experts and target.exists():
             share_weights(path, target.step())
-        if scores is not None:
-            write_json(path / SCORES, scores)
+        if measured is not None:
+            write_json(path / SCORES, measured.to_json())
         for name, value in (extras or {}).items():
             write_json(path / name, value)
 

@@ -103,7 +103,7 @@ def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made])
             raise TypeError("it holds no table")
         return make(value)
     except (CfnerError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise damaged(f"The file is damaged or incomplete: {_in_words(error)}", step.folder / file) from error
+        raise damaged(f"The file is damaged or incomplete: {in_words(error)}", step.folder / file) from error
 
 
 def read_if_there(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made | None:
@@ -116,7 +116,8 @@ def _checked(facts: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
+    """What is wrong with a file, as an error says it that reading it raised."""
     if isinstance(error, CfnerError):
         return error.what
     if isinstance(error, ValidationError):

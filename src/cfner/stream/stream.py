@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
 from cfner.stream.manifest import manifest_of, sentences_hash
+from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.slicing import slices_by
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ class TaskStream:
     leftover: int
     dropped_types: Mapping[str, int]
     left_out_types: tuple[str, ...]
+    # what steps are scored on, with the labels of dropped types too: the file as others know it
+    test_set: SentenceSet = field(repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
 
     @classmethod
@@ -175,13 +178,14 @@ class TaskStream:
         seed: int = 0,
         min_mentions: int = 50,
         unlabelled: Iterable[Sentence] = (),
+        scored_split: str = "test",
     ) -> Self:
         """FG-``first``-PG-``per_step``: that many types in the first step and in each later one.
 
         ``order`` is the order of learning (alphabetical if not given); types that it does not name are left
         out. Types with fewer than ``min_mentions`` training mentions are dropped. When the types do not come
         out even, the last step is smaller. ``unlabelled``: text that later steps may be reminded by; labels
-        that it has are dropped.
+        that it has are dropped. ``scored_split``: what the corpus's ``test`` is called where scores are kept.
         """
         for name, value in {"first": first, "per_step": per_step}.items():
             if value < 1:
@@ -220,6 +224,7 @@ class TaskStream:
             dropped_types={t: mentions[t] for t in candidates if t not in kept},
             left_out_types=tuple(sorted(everywhere.difference(candidates))),
             unlabelled=_only(unlabelled, ()),
+            test_set=SentenceSet.of(test, f"{corpus.name} ({scored_split})"),
         )
 
     @cached_property

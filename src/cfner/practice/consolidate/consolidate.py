@@ -10,10 +10,11 @@ from typing import Any
 from cfner.corpus.corpus import Corpus
 from cfner.errors import CorpusError
 from cfner.interop.text_stream import read_texts
+from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.guard import GuardReport
 from cfner.practice.learn.judge import Judge
-from cfner.practice.learn.learn import as_given, refuse_limit, step_number
+from cfner.practice.learn.learn import as_given, refuse_limit, score_earlier_steps, step_number
 from cfner.practice.learn.new_data import NewData, labelled_sentences
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import Cost, disk_of
@@ -89,10 +90,18 @@ def consolidate(
     guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
     no_text = UnlabelledText()
     judge = Judge(
-        tagger, data, (), guarded, no_text, max_forgetting=max_forgetting, accepted=accept_forgetting
+        tagger,
+        data,
+        (),
+        guarded,
+        no_text,
+        max_forgetting=max_forgetting,
+        accepted=accept_forgetting,
+        guard_name="" if guard_data is None else set_name(guard_data),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
+        score_earlier_steps(place.folder, judge, tagger, progress)
         record = tagger.consolidate(data.train, progress, unfinished=place.folder)
         judged = judge_and_save(place.folder, tagger, judge)
         stored = place.publish(judged.accepted)

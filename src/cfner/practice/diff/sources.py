@@ -21,37 +21,12 @@ from cfner.interop.text_stream import read_texts, sentence_of_text
 from cfner.network.prediction import TaggingModel
 from cfner.store.lineage import lineage_step
 from cfner.store.model_folder import ModelFolder
-from cfner.store.open import is_model_folder
-
-_STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>\d+)")
+from cfner.store.open import ModelRef, is_model_folder
 
 
-@dataclass(frozen=True)
-class ModelRef:
-    """A model folder, checkpoint or ONNX folder, and one of its steps (None: the current one)."""
-
-    source: str
-    step: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.source if self.step is None else f"{self.source}@{self.step}"
-
-    @classmethod
-    def parse(cls, text: str, step: int | None = None) -> ModelRef:
-        """``M``, or ``M@3`` for step 3 of M; ``step`` says the same as the part after the @."""
-        match = None if Path(text).exists() else _STEP.fullmatch(text)
-        if match is None:
-            return cls(text, step)
-        if step is not None:
-            raise ConfigError(
-                f"'{text}' names step {match['step']}, and an option names step {step}.",
-                remedy="Name the step once.",
-            )
-        return cls(match["source"], int(match["step"]))
-
-    def open(self, device: str = "auto") -> TaggingModel:
-        return open_for_prediction(self.source, self.step, device=device)
+def open_ref(model: ModelRef, device: str = "auto") -> TaggingModel:
+    """A model folder, a checkpoint or an ONNX folder, ready to tag."""
+    return open_for_prediction(model.source, model.step, device=device)
 
 
 def two_models(

@@ -8,17 +8,43 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
-from cfner.evaluation.scores import Scores
+from cfner.evaluation.measured import Measured, over_all
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.lineage import LineageStep, lineage, lineage_step
 from cfner.store.link_steps import link_files, own_bytes
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
+from cfner.store.series import Series, series_of
 from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
 from cfner.stream.labels import LabelSpace
+from cfner.stream.sentence_set import SentenceSet
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
+
+
+@dataclass(frozen=True)
+class StepFigures:
+    """F1 of a step on one set of sentences: micro and macro over ``types``, which these sentences mention.
+
+    Where the sentences are not recorded there is no mean: it might be one over several sets.
+    """
+
+    on: SentenceSet | None
+    label: str
+    types: tuple[str, ...]
+    micro_f1: float | None
+    macro_f1: float | None
+    per_type: dict[str, float]
+
+    @classmethod
+    def of(cls, series: Series, step: int) -> StepFigures:
+        scores, named = series.scores[step], series.on is not None
+        micro, macro = (scores.micro_f1, scores.macro_f1) if named and scores.types else (None, None)
+        return cls(series.on, series.label, scores.types, micro, macro, scores.f1_of)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "on": None if self.on is None else self.on.to_json()}
 
 
 @dataclass(frozen=True)
@@ -35,24 +61,44 @@ class PastStep:
     method: str | None
     sentences: int | None
     data: dict[str, Any] | None  # of each part: sentences, mentions per type, hash
-    micro_f1: float | None  # if the step was scored on all the types that it knows
+    micro_f1: float | None  # in the series that covers most steps, if over all the types that it knows
     macro_f1: float | None
     saved: str  # when, as ISO 8601 in UTC
     hash: str
     disk: int = 0  # bytes, without what it shares with earlier steps
+    figures: StepFigures | None = None  # in the series that covers most steps: only these are comparable
+    elsewhere: tuple[StepFigures, ...] = ()  # on other sentences, not comparable with those
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        figures = None if self.figures is None else self.figures.to_json()
+        return {**asdict(self), "figures": figures, "elsewhere": [each.to_json() for each in self.elsewhere]}
 
 
 def history(model: str | Path) -> list[PastStep]:
     """All steps in the order in which they were added; a step's parent is not always the one before it."""
     folder = ModelFolder(model)
     current, disk = folder.current_name(), own_bytes(folder)
+    steps = lineage(model)
+    series = series_of(folder, steps)
     return [
-        replace(_told(step, step.stored.name == current), disk=disk[step.stored.name])
-        for step in lineage(model)
+        _scored(replace(_told(step, step.stored.name == current), disk=disk[step.stored.name]), series)
+        for step in steps
     ]
+
+
+def _scored(step: PastStep, series: Sequence[Series]) -> PastStep:
+    """With its figures. The first of the series is the one that steps are compared in."""
+    main = next((one for one in series if one.on is not None), None)
+    figures = StepFigures.of(main, step.number) if main is not None and step.number in main.scores else None
+    others = (one for one in series if one is not main and step.number in one.scores)
+    whole = figures is not None and over_all(figures.types, step.all_types)
+    return replace(
+        step,
+        micro_f1=figures.micro_f1 if figures is not None and whole else None,
+        macro_f1=figures.macro_f1 if figures is not None and whole else None,
+        figures=figures,
+        elsewhere=tuple(StepFigures.of(one, step.number) for one in others),
+    )
 
 
 def verify(model: str | Path) -> list[PastStep]:
@@ -122,7 +168,7 @@ def _write_relabelled(
     path: Path, source: StoredStep, kind: str, types: Sequence[str], into: str | None
 ) -> None:
     """The step ``source`` with ``types`` called ``into``; None takes them away."""
-    step, scores = read_facts(source), read_if_there(source, SCORES, Scores.from_json)
+    step, measured = read_facts(source), read_if_there(source, SCORES, Measured.from_json)
     before = read_labels(source)
     labels = _without(before, types) if into is None else before.renamed(types, into)
 
@@ -145,10 +191,8 @@ def _write_relabelled(
     write_json(path / LABELS, {**facts, **labels.to_json()})
     write_json(path / FACTS, as_stored(record, source.hash, experts="experts" in facts))
     # where types were merged or taken away, words may get other labels: the model has to be scored again
-    if kind == "rename" and scores is not None:
-        old = source.read_json(SCORES)
-        per_type = {into if type_ in types else type_: row for type_, row in old["per_type"].items()}
-        write_json(path / SCORES, {**old, "types": names(old["types"]), "per_type": per_type})
+    if kind == "rename" and measured is not None and into is not None:
+        write_json(path / SCORES, measured.renamed(types, into).to_json())
 
 
 def _without(labels: LabelSpace, types: Sequence[str]) -> LabelSpace:
@@ -162,9 +206,7 @@ def _without(labels: LabelSpace, types: Sequence[str]) -> LabelSpace:
 
 
 def _told(step: LineageStep, current: bool) -> PastStep:
-    scores, learned = step.scores, step.kind == "learn"
-    if scores is not None and set(scores.types) != set(step.known):  # a mean over some of them would mislead
-        scores = None
+    learned = step.kind == "learn"
     return PastStep(
         number=step.number,
         kind=step.kind,
@@ -176,8 +218,8 @@ def _told(step: LineageStep, current: bool) -> PastStep:
         method=step.method if learned else None,
         sentences=step.record["data"]["train"]["sentences"] if learned else None,
         data=step.record["data"] if learned else None,
-        micro_f1=None if scores is None else scores.micro_f1,
-        macro_f1=None if scores is None else scores.macro_f1,
+        micro_f1=None,
+        macro_f1=None,
         saved=step.stored.saved(),
         hash=step.hash,
     )

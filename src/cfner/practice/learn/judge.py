@@ -5,14 +5,14 @@ Each text is tagged once by the old model and once by the new one; everything el
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
 from cfner.evaluation.estimate import Estimate, found_by
-from cfner.evaluation.metrics import score
-from cfner.evaluation.scores import Counts, Scores
+from cfner.evaluation.metrics import score_labelled
+from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport, agreement
 from cfner.practice.learn.guard import GuardReport, guard
 from cfner.practice.learn.new_data import NewData
@@ -20,6 +20,7 @@ from cfner.practice.learn.types_found import SAMPLE, sampled
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import timed_find
 from cfner.runs.run_step import Judgement
+from cfner.stream.sentence_set import SentenceSet
 from cfner.tagger import ContinualTagger
 
 Spans = Sequence[tuple[Span, ...]]
@@ -43,8 +44,9 @@ class Judge:
     """Asks the old model when it is made, the new one when it is called.
 
     ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
-    types, ``unlabelled`` text to compare the two models on. ``tested`` are sentences of the new data that
-    score the new types; without them ``estimate`` may be set before the new model is judged.
+    types, from ``guard_name``; ``unlabelled`` is text to compare the two models on. ``tested`` are sentences
+    of the new data that score the new types; without them ``estimate`` may be set before the new model is
+    judged.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Judge:
         tested: Sequence[Sentence] = (),
         min_new_f1: float | None = None,
         strict: bool = False,
+        guard_name: str = "",
     ) -> None:
         _refuse_unknown(accepted, old.types)
         self.old_types, self.current = old.types, current
@@ -71,6 +74,7 @@ class Judge:
         # the held-out sentences if there are any: the student was told to agree on the rest
         self.own = new_data.dev or sampled(new_data.train, SAMPLE)
         self.unlabelled, self.promise = unlabelled, old.method.promise
+        self.guard_set = None if guarded is None else SentenceSet.of(guarded, guard_name)
         self.guarded_before = None if guarded is None else old.find(guarded)
         self.own_before, self.seconds_before = timed_find(old, self.own)
         self.texts_before = {name: old.find(text) for name, text in unlabelled.compared.items()}
@@ -79,20 +83,22 @@ class Judge:
         """What is saved with a checkpoint that becomes the first step; None without labelled sentences."""
         if self.guarded is None or self.guarded_before is None:
             return None
-        return Judgement(_scores(self.guarded, self.guarded_before, self.old_types), "the guard's sentences")
+        scores = score_labelled(self.guarded, self.guarded_before, self.old_types)
+        return Judgement(scores, self.guard_set)
 
     def __call__(self, new: ContinualTagger) -> LearnJudgement:
         guarded_after = None if self.guarded is None else new.find(self.guarded)
         own_after, seconds_after = timed_find(new, self.own)
         report = self._guard(guarded_after)
         agreements = self._agreements(own_after, new)
-        scores, scored_on = self._score(guarded_after, own_after, new)
+        scores = self._score(guarded_after, new)
+        scored_on = self.guard_set
         estimate = self._estimate(new)
         below = self._below(estimate)
         told = {
             "accepted": not below and (report is None or not report.refused),
             "promise": self.promise,
-            "scored_on": scored_on,
+            "scored_on": None if scored_on is None else scored_on.to_json(),
             "guard": None if report is None else report.to_json(),
             "agreement": [item.to_json() for item in agreements],
             "new_types": None if estimate is None else estimate.to_json(),
@@ -137,31 +143,11 @@ class Judge:
             reports.append(agreement(name, *found, self.kept, trained_on=seen))
         return tuple(reports)
 
-    def _score(
-        self, guarded_after: Spans | None, own_after: Spans, new: ContinualTagger
-    ) -> tuple[Scores, str]:
-        """Each type on the data that labels it, and in words what that was."""
-        counts: dict[str, Counts] = {}
-        said = []
-        if self.guarded is not None and guarded_after is not None and self.kept:
-            counts |= _scores(self.guarded, guarded_after, self.kept).counts
-            said.append("old types on the guard's sentences")
-        if test := self.new_data.test:
-            counts |= _scores(test, new.find(test), self.current).counts
-            said.append("the step's types on the test sentences of the new data")
-        elif self.new_data.dev:
-            counts |= _scores(self.own, own_after, self.current).counts
-            chose = "" if new.config.select_on == "last" else " (which also chose the epoch)"
-            said.append(f"the step's types on the held-out sentences of the new data{chose}")
-        return Scores(tuple(counts), counts), "; ".join(said) or "nothing"
-
-
-def _scores(sentences: Sequence[Sentence], found: Spans, types: Collection[str]) -> Scores:
-    """Scores of those of ``types`` that the sentences mention: of the others they say nothing."""
-    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
-    scored = [type_ for type_ in types if type_ in mentioned]
-    gold = [sentence.only(scored).spans for sentence in sentences]
-    return score(gold, [[span for span in spans if span.type in scored] for spans in found], scored)
+    def _score(self, guarded_after: Spans | None, new: ContinualTagger) -> Scores:
+        """On the guard's sentences alone, of all types that they mention: figures of one set of sentences."""
+        if self.guarded is None or guarded_after is None:
+            return Scores((), {})
+        return score_labelled(self.guarded, guarded_after, new.types)
 
 
 def _refuse_unknown(accepted: Sequence[str], known: Sequence[str]) -> None:

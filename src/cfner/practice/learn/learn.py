@@ -12,6 +12,8 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
 from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
+from cfner.practice.evaluate.evaluate import set_name
+from cfner.practice.evaluate.steps import keep_scores, score_steps
 from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.cross_validation import Scoring, cross_validate, refuse_folds
 from cfner.practice.learn.guard import GuardReport
@@ -30,11 +32,13 @@ from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import run_step
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
+from cfner.store.model_folder import ModelFolder
 from cfner.stream.manifest import sentences_hash, settings_hash
+from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import given_settings
-from cfner.training.progress import Progress
+from cfner.training.progress import Progress, Silent
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,8 @@ class Learned:
     parent: int  # the step that it was learned from
     best_epoch: int
     epochs: tuple[dict[str, float], ...]
-    scores: Scores  # of the types that there was data to score
-    scored_on: str
+    scores: Scores  # on the guard's sentences, of all types that these mention
+    scored_on: SentenceSet | None  # the guard's sentences
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
     estimate: Estimate | None  # how well the step's types are found
@@ -72,7 +76,7 @@ class Learned:
             "best_epoch": self.best_epoch,
             "epochs": list(self.epochs),
             "scores": self.scores.to_json(),
-            "scored_on": self.scored_on,
+            "scored_on": None if self.scored_on is None else self.scored_on.to_json(),
             "guard": None if self.guard is None else self.guard.to_json(),
             "agreement": [report.to_json() for report in self.agreement],
             "new_types_f1": None if self.estimate is None else self.estimate.to_json(),
@@ -166,9 +170,11 @@ def learn(
         tested=scoring.tested,
         min_new_f1=min_new_f1,
         strict=strict,
+        guard_name="" if guard_data is None else set_name(guard_data),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
+        score_earlier_steps(place.folder, judge, tagger, progress)
         if parts is not None:
             judge.estimate = cross_validate(tagger, step, parts, place.folder, progress, choice_share=share)
             if not step.dev:
@@ -184,7 +190,7 @@ def learn(
         best_epoch=record.best_epoch or 0,
         epochs=tuple(record.history),
         scores=judged.scores,
-        scored_on=judged.scored_on or "",
+        scored_on=judged.scored_on,
         guard=judged.guard,
         agreement=judged.agreement,
         estimate=judged.estimate,
@@ -194,6 +200,23 @@ def learn(
         not_reminded=forgettable,
         device=str(tagger.device),
         cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
+    )
+
+
+def score_earlier_steps(
+    folder: Path, judge: Judge, tagger: ContinualTagger, progress: Progress | None
+) -> None:
+    """All steps of a model on the guard's sentences, so that the new step's figures are part of a series."""
+    if judge.guarded is None or judge.guard_set is None:
+        return
+    score_steps(
+        folder,
+        judge.guarded,
+        judge.guard_set,
+        batch_size=tagger.config.eval_batch_size,
+        device=str(tagger.device),
+        note=(progress or Silent()).note,
+        kept=keep_scores(ModelFolder(folder), judge.guard_set),
     )
 
 
