@@ -24,7 +24,8 @@ from cfner.network.prediction import Prediction, entity_of
 from cfner.practice.diff.diff import ModelDiff, blank_before, compare
 from cfner.practice.diff.page import page
 from cfner.practice.diff.pairs import KINDS, Change, judge, pair
-from cfner.practice.diff.sources import ModelRef, plain_texts, text_source, two_models
+from cfner.practice.diff.sources import plain_texts, text_source, two_models
+from cfner.store.open import ModelRef
 
 TYPES = ["city", "person", "dish"]
 WORDS = 12

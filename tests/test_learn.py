@@ -606,3 +606,43 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     one, other = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
     assert one.read_bytes() == other.read_bytes()
     assert sorted(p.name for p in (tmp_path / "m2").iterdir()) == [".lock", "CURRENT", "steps"]
+
+
+def test_with_a_guard_all_steps_are_scored_on_its_sentences(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    rename(one_step, "animal", "beast")
+    rename(one_step, "beast", "animal")  # three steps: only the current one is asked by the guard itself
+    learned = learn(
+        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], max_forgetting=100, settings=FAST
+    )
+    assert learned.scored_on is not None and learned.scored_on.name == "old.conll"
+    *_, third, fourth = past = verify(tmp_path / "m2")
+    assert [step.figures.on if step.figures else None for step in past] == [learned.scored_on] * 4
+    assert third.figures is not None and fourth.figures is not None and learned.guard is not None
+    for row in learned.guard.types:
+        assert third.figures.per_type[row.type] == pytest.approx(row.before.value)
+        assert fourth.figures.per_type[row.type] == pytest.approx(row.after.value)
+    assert fourth.figures.types == ("animal", "city")  # nothing measured on other sentences is in it
+    assert [len(step.elsewhere) for step in past] == [1, 1, 1, 0]  # the stream's test data
+    assert not (one_step / "scores").exists()  # the model that it was learned from is as it was
+
+
+def test_in_place_the_series_is_kept_and_carried_on(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"guard_data": files["old"], "max_forgetting": 100, "settings": FAST}
+    learn(one_step, files["new"], in_place=True, **given)
+    assert [step.figures is not None for step in verify(one_step)] == [True, True]
+    learn(one_step, files["more"], out=tmp_path / "m2", old_labels="use", settings=FAST)  # without a guard
+    assert [step.figures is not None for step in verify(tmp_path / "m2")] == [True, True, False]
+
+
+def test_an_earlier_step_can_be_learned_from(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    rename(one_step, "animal", "beast")
+    refused = cfner("learn", f"{one_step}@1", files["new"], "--in-place")
+    assert isinstance(refused.exception, ConfigError) and "step 1 was named" in str(refused.exception)
+    done = cfner("learn", f"{one_step}@1", files["new"], "--out", tmp_path / "m2", "--epochs", 1)
+    assert done.exit_code == 0, done.output
+    last = verify(tmp_path / "m2")[-1]
+    assert (last.number, last.parent) == (3, 1) and set(last.all_types) == {"animal", "city", *NEW}

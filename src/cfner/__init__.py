@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cfner.practice.check.check import check
     from cfner.practice.consolidate.consolidate import consolidate
     from cfner.practice.diff.diff import diff_models
+    from cfner.practice.evaluate.evaluate import evaluate, evaluate_steps
     from cfner.practice.history.history import forget
     from cfner.practice.learn.learn import learn
     from cfner.store.open import open_model
@@ -36,6 +37,8 @@ __all__ = [
     "check",
     "consolidate",
     "diff_models",
+    "evaluate",
+    "evaluate_steps",
     "forget",
     "learn",
     "open_model",
@@ -53,6 +56,8 @@ _HOME = {
     "check": "cfner.practice.check.check",
     "consolidate": "cfner.practice.consolidate.consolidate",
     "diff_models": "cfner.practice.diff.diff",
+    "evaluate": "cfner.practice.evaluate.evaluate",
+    "evaluate_steps": "cfner.practice.evaluate.evaluate",
     "forget": "cfner.practice.history.history",
     "learn": "cfner.practice.learn.learn",
     "open_model": "cfner.store.open",

@@ -49,6 +49,14 @@ class Source:
             "unlabelled": ", ".join(Path(name).name for name in self.unlabelled) or "none",
         }
 
+    def taken(self) -> dict[str, Any]:
+        """What is not as by default, of which part of the text counts."""
+        usual = Source(self.path)
+        given = {name: getattr(self, name) for name in ("every", "score_every", "score_on")}
+        unlabelled = [Path(name).name for name in self.unlabelled]
+        told = {name: value for name, value in given.items() if value != getattr(usual, name)}
+        return told | ({"unlabelled": unlabelled} if unlabelled else {})
+
     def read(self) -> Corpus:
         """The corpus, thinned; what steps are scored on is its ``test``."""
         whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
@@ -110,4 +118,5 @@ class Division:
             unlabelled=_text(source),
             scored_split=source.score_on,
         )
+        stream = replace(stream, taken=source.taken())
         return stream if self.labels == "own" else AccumulatedStream.of(stream, self.labels)

@@ -68,7 +68,7 @@ def diff(
     from cfner.pages.page import write_page
     from cfner.practice.diff.diff import diff_models
     from cfner.practice.diff.page import page
-    from cfner.practice.diff.sources import literal_texts, text_source, two_models
+    from cfner.practice.diff.sources import literal_texts, open_ref, text_source, two_models
 
     if html is not None:
         refuse_existing(html, overwrite)  # before the work, and again when the page is there

@@ -1,4 +1,4 @@
-"""``cfner history``, ``rollback``, ``rename``, ``merge``, ``forget``: a model's steps, and the way back."""
+"""``cfner history``, ``rollback``, ``rename``, ``merge``, ``forget``, ``prune``: a model's steps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def history(
             "▶" if step.current else "",
             str(step.number),
             str(step.parent or "·"),
-            step.name if step.kind in {"rename", "merge", "forget"} else step.kind,
+            _what(step),
             ", ".join(step.types),
             step.method or "·",
             _sentences(step),
@@ -50,9 +50,19 @@ def history(
     columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "MB", "saved")
     screen = console()
     screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
+    for step in steps:
+        if step.origin is not None:
+            say(f"Step {step.number} came from a step of another folder (hash {step.origin[:16]}).")
     _tell_series(steps)
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
+        if pruned := [str(step.number) for step in steps if step.pruned]:
+            say(f"The weights of step {', '.join(pruned)} were removed (cfner prune).")
+
+
+def _what(step: PastStep) -> str:
+    what = step.name if step.kind in {"rename", "merge", "forget"} else step.kind
+    return f"{what} (pruned)" if step.pruned else what
 
 
 def _f1(step: PastStep, figures: StepFigures | None) -> str:
@@ -140,6 +150,32 @@ def forget(
     from cfner.practice.history.history import forget as take_away
 
     _tell(take_away(model, types), model, json)
+
+
+def prune(
+    model: Model,
+    keep: Annotated[int, o.Flag(min=1, help="How many of the latest steps keep their weights.")],
+    dry_run: o.DryRun = False,
+    json: o.Json = False,
+) -> None:
+    """Free the disk of old steps: their weights are removed for good, their record stays.
+
+    The current step is always kept. So is an older step whose weights are those of a step that is kept:
+    removing it would free nothing. A pruned step can no longer be used or gone back to.
+    """
+    from cfner.practice.history.prune import prune as remove_weights
+
+    done = remove_weights(model, keep, dry_run=dry_run)
+    if json:
+        print_json(done.to_json())
+        return
+    if not done.steps:
+        say("There is nothing to remove.")
+        return
+    verb = "would lose" if dry_run else "lost"
+    say(f"Step {', '.join(map(str, done.steps))} of {model} {verb} the weights: {done.freed / 1e6:.1f} MB.")
+    if done.shared:
+        say(f"Another {done.shared / 1e6:.1f} MB are shared with other folders, and stay on disk there.")
 
 
 def _tell(step: PastStep, model: Path, as_json: bool) -> None:

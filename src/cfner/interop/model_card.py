@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cfner.evaluation.measured import over_all
 from cfner.evaluation.scores import Scores
 from cfner.files.markdown import escaped, table
-from cfner.files.safe_text import json_text, visible
+from cfner.files.safe_text import visible
 from cfner.interop.export_folder import ExportReport
+from cfner.interop.reproduction import is_hub_name, public, reproduction
 from cfner.interop.usage import usage
 from cfner.store.lineage import LineageStep, ancestors
-from cfner.store.model_files import FIXED_AT_CREATION, LoadedModel
+from cfner.store.model_files import LoadedModel
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import ModelRef, is_model_folder
 from cfner.store.series import Series, series_for, series_of
-
-_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}"
-_HUB_NAME = re.compile(rf"({_PART}/)?{_PART}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ def model_card(
         "## Intended use and limits\n",
         _limits(model, facts),
         "## How to reproduce it\n",
-        _reproduction(model, facts),
+        reproduction(model, facts.steps),
         "## Licence\n",
         f"{escaped(license)}\n"
         if license
@@ -71,24 +66,6 @@ def model_card(
         "the encoder's licence and the training data's apply to it too.\n",
     ]
     return "\n".join(parts)
-
-
-def is_hub_name(encoder: str) -> bool:
-    """Whether others find it on the hub under this name, as far as a name can tell."""
-    return encoder != "minilm" and bool(_HUB_NAME.fullmatch(encoder)) and not Path(encoder).exists()
-
-
-def public(value: Any) -> Any:
-    """A path on somebody's disk is nobody else's business: its last part is enough."""
-    if not isinstance(value, str) or is_hub_name(value):
-        return value
-    return re.split(r"[/\\]", value.rstrip("/\\"))[-1]  # of any system: it may have been made on another
-
-
-def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a training, with the parameters of its method, which may be paths as well."""
-    parameters = {key: public(value) for key, value in settings.get("parameters", {}).items()}
-    return {**{key: public(value) for key, value in settings.items()}, "parameters": parameters}
 
 
 def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, license: str | None) -> str:
@@ -198,31 +175,3 @@ def _limits(model: LoadedModel, facts: Provenance) -> str:
         f"The encoder reads {model.max_length} subwords at once; cfner reads longer texts in overlapping "
         "windows.\n"
     )
-
-
-def _reproduction(model: LoadedModel, facts: Provenance) -> str:
-    if not facts.steps or "config" not in facts.steps[-1].record:
-        return "The settings of its training are not recorded here.\n"
-    parts = [
-        "With the same data (compare the hashes above), the versions and the settings of each step, and one "
-        "command per step (`cfner learn MODEL DATA --out NEW --config settings.json`; for the first one "
-        "`cfner train DATA --config settings.json --out MODEL`). Settings are JSON; what they do is told by "
-        "`cfner train --help`.\n"
-    ]
-    before: Any = None
-    for step in facts.steps:
-        if step.kind != "learn":
-            continue
-        # the model's own word for its encoder: as a setting, a folder can look like a name on the hub
-        settings = public_settings({**(step.record.get("config") or {}), "encoder": model.encoder})
-        if step.record.get("parent"):  # what the model is, is not a setting of learning
-            settings = {key: value for key, value in settings.items() if key not in FIXED_AT_CREATION}
-        versions = ", ".join(f"{name} {value}" for name, value in (step.record.get("versions") or {}).items())
-        # JSON has no line that begins with backquotes, so nothing in it can end the block
-        block = f"```json\n{json_text(settings, indent=1)}\n```\n"
-        same = settings == before
-        parts.append(
-            f"Step {step.number} ({escaped(versions)}):\n\n" + ("As the step before.\n" if same else block)
-        )
-        before = settings
-    return "\n".join(parts)

@@ -19,8 +19,8 @@ from cfner.errors import MissingExtraError, ModelError
 from cfner.files.json_files import write_json
 from cfner.interop.calibration import Calibration, built_in, word_logits
 from cfner.interop.hf_export import name_labels, save_tokenizer
-from cfner.interop.model_card import public
 from cfner.interop.onnx import ONNX_FILE, OnnxNetwork, onnxruntime
+from cfner.interop.reproduction import public
 from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
 

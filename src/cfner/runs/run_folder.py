@@ -97,7 +97,7 @@ class RunFolder:
         """Take over the first step, if none is there; finish what was stopped before a step was current."""
         names = self.model.names()
         if first is not None and not names:
-            shared = ModelFolder(first).step(1)
+            shared = ModelFolder(first).verified(1)
             self.model.add(lambda folder: link_files(shared, folder, leave_out={SEAL}))
         elif names and (not self.model.exists() or self.model.current_name() != names[-1]):
             self.model.point_to(names[-1])

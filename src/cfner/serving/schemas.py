@@ -136,6 +136,7 @@ class StepFacts(BaseModel):
     learned: list[str]
     created: str | None = None
     method: str | None = None
+    pruned: bool = Field(default=False, description="Its weights were removed; its record is left.")
     problem: str | None = Field(default=None, description="Why the step cannot be used, if it cannot.")
 
 

@@ -43,7 +43,8 @@ def read_steps(source: str | Path, known: StepList | None = None) -> StepList:
             stored = folder.step(name)
             hash_ = stored.hash
             before = described.get((number, hash_))
-            facts = before if before is not None and before.problem is None else _facts(stored)
+            good = before is not None and before.problem is None and not stored.pruned
+            facts = before if before is not None and good else _facts(stored)
         except CfnerError as error:
             facts = described.get((number, hash_)) or _damaged(number, hash_, error)
         found.append(facts)
@@ -65,7 +66,7 @@ def _signs(folder: ModelFolder) -> list[tuple[str, int, int, int]]:
 def _series(folder: ModelFolder, steps: Sequence[StepFacts]) -> list[ScoreSeries]:
     """Scores are there to be looked at: whatever is wrong with them, the model goes on being served."""
     try:
-        read = [describe(folder.step(facts.step)) for facts in steps if facts.problem is None]
+        read = [describe(folder.step(facts.step)) for facts in steps if facts.pruned or not facts.problem]
         return [_told(one) for one in series_of(folder, read)]
     except (CfnerError, OSError) as error:
         log.warning("the scores cannot be read: %s", error)
@@ -102,6 +103,8 @@ def _facts(stored: StoredStep) -> StepFacts:
         learned=list(step.types),
         created=stored.saved(),
         method=step.method,
+        pruned=stored.pruned,
+        problem="The step's weights were removed to free the disk." if stored.pruned else None,
     )
 
 

@@ -87,6 +87,8 @@ class Steps:
             raise refusal(
                 404, f"There is no step {number}. Steps here: {', '.join(map(str, keys)) or 'none'}."
             )
+        if any(facts.pruned for facts in self.facts if facts.step == number):
+            raise refusal(404, f"The weights of step {number} were removed to free the disk.")
         step = self._others.get(keys[number])
         if step is not None:
             self._others.move_to_end(keys[number])

@@ -11,6 +11,7 @@
                                                   and the number of this format
                                scores.json        what was measured after the step, if anything was
                                seal.json          SHA-256 of every file above, and of them all
+                               pruned.json        the weights were removed to free the disk
       scores/                  what was measured later, one file for each set of sentences (see series.py)
 
 A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
@@ -37,6 +38,7 @@ from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of
 CURRENT = "CURRENT"
 SCORES_FOLDER = "scores"  # of what was measured after a step was saved, see store/series.py
 SEAL = "seal.json"
+PRUNED = "pruned.json"  # the only file that a sealed step may get: its weights were removed
 _LONGEST_NAME = 9  # digits
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -51,6 +53,11 @@ class StoredStep:
 
     def read_json(self, file: str) -> Any:
         return read_json(self.folder / file)
+
+    @property
+    def pruned(self) -> bool:
+        """Whether its weights were removed; its record is still there."""
+        return (self.folder / PRUNED).is_file()
 
     def saved(self) -> str:
         """When, as ISO 8601 in UTC."""
@@ -127,18 +134,36 @@ class ModelFolder:
         return StoredStep(folder, wanted, seal["hash"])
 
     def verified(self, name: str | int | None = None) -> StoredStep:
-        """The same, every byte checked."""
+        """The same, every byte checked, and with its weights."""
         step = self.step(name)
+        if step.pruned:
+            raise ModelError(
+                f"The weights of step {int(step.name)} were removed to free the disk (cfner prune). Only its "
+                "record is left.",
+                where=str(step.folder),
+                remedy=f"Take another step. With weights: {', '.join(self._with_weights())}.",
+            )
         self.verify(step)
         return step
 
+    def _with_weights(self) -> list[str]:
+        return [str(int(name)) for name in self.names() if not (self.steps_path / name / PRUNED).is_file()]
+
     def verify(self, step: StoredStep) -> None:
-        """Every byte is what it was when the step was sealed, or an error names the file that is not."""
+        """Every byte is what it was when the step was sealed, or an error names the file that is not.
+
+        Of a pruned step everything but its weights is there.
+        """
         seal = _read_seal(step.folder)
         files = {p.name for p in step.folder.iterdir()} - {SEAL}
+        removed: set[str] = set()
+        if step.pruned and PRUNED not in seal["files"]:
+            refuse_unusual(step.folder / PRUNED)
+            files.discard(PRUNED)
+            removed = {name for name in seal["files"] if is_weights(name)} - files
         for file in files:
             refuse_unusual(step.folder / file)
-        for file in sorted(files | set(seal["files"])):
+        for file in sorted(files | set(seal["files"]) - removed):
             if file not in files or file not in seal["files"]:
                 problem = "missing" if file not in files else "not part of the step"
                 # the name may be anything, also a path elsewhere
@@ -189,6 +214,10 @@ class ModelFolder:
         for file in (*self.path.glob(".*"), *(self.path / SCORES_FOLDER).glob(".*")):
             if is_partial(file) and file.is_file() and not file.is_symlink():
                 file.unlink(missing_ok=True)
+
+
+def is_weights(file: str) -> bool:
+    return file.endswith(".safetensors")
 
 
 def damaged(what: str, where: Path | str) -> ModelError:

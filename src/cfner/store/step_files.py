@@ -54,6 +54,7 @@ class _Facts(_Open):
     data: dict[str, _Data] = {}
     operation: _Operation | None = None
     versions: dict[str, Any] = {}
+    stream: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _learned_from_something(self) -> _Facts:

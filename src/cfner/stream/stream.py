@@ -54,6 +54,7 @@ class Step:
     replay: Sentences = field(default=(), repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
     stop_after: int | None = None
+    stream: Mapping[str, Any] | None = field(default=None, repr=False)  # how its stream was made, if of one
     # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
     _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
     _dev: Sentences | None = field(default=None, repr=False)
@@ -165,6 +166,7 @@ class TaskStream:
     # what steps are scored on, with the labels of dropped types too: the file as others know it
     test_set: SentenceSet = field(repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
+    taken: Mapping[str, Any] = field(default_factory=dict, repr=False)  # which part of the corpus
 
     @classmethod
     def split(
@@ -236,6 +238,19 @@ class TaskStream:
     def setting(self) -> str:
         return f"FG-{self.first}-PG-{self.per_step}"
 
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """What has to be known to make the stream again from the same corpus."""
+        return {
+            "first": self.first,
+            "per_step": self.per_step,
+            "order": list(self.types),
+            "sampling": self.sampling,
+            "min_mentions": self.min_mentions,
+            "seed": self.seed,
+            **self.taken,
+        }
+
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         return tuple(
@@ -250,6 +265,7 @@ class TaskStream:
                 _dev=self.dev,
                 _types=self.types_per_step[: index + 1],
                 unlabelled=self.unlabelled if index else (),  # a first step has nothing to be reminded of
+                stream=self.recipe,
             )
             for index, types in enumerate(self.types_per_step)
         )

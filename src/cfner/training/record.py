@@ -63,6 +63,7 @@ class StepRecord:
             "history": state.history,
             "threads": state.threads,
             "versions": versions(),
+            **({} if step.stream is None else {"stream": dict(step.stream)}),
         }
         return cls(step.types, tuple(t for t in labels.types if t not in step.types), facts)
 

@@ -24,6 +24,7 @@ from cfner.practice.explain.tokens import explain_tokens
 from cfner.runs.rebuild import recorded_stream
 from cfner.runs.run_folder import RUN, read_run
 from cfner.store.lineage import LineageStep, ancestors, lineage
+from cfner.store.open import ModelRef
 from cfner.stream.labels import LabelSpace
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
@@ -45,7 +46,9 @@ def explain_run(
     ``corpus`` is what the run, or the step, learned from. ``step`` counts from 1; default: the last that the
     current one came from. ``given``: what else ``learn`` was given.
     """
-    learned = _with_teacher(folder, step)
+    ref = ModelRef.parse(folder, step)
+    folder = ref.source
+    learned = _with_teacher(folder, ref.step)
     method = {key: learned.record["config"].get(key) for key in ("method", "parameters", "without")}
     replayed = _recorded_step(folder, learned, corpus, given or GivenToLearn())
     teacher = ContinualTagger.load(folder, learned.parent, device=device)

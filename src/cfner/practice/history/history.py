@@ -66,6 +66,8 @@ class PastStep:
     saved: str  # when, as ISO 8601 in UTC
     hash: str
     disk: int = 0  # bytes, without what it shares with earlier steps
+    pruned: bool = False  # its weights were removed
+    origin: str | None = None  # hash of the step in another folder that it came from
     figures: StepFigures | None = None  # in the series that covers most steps: only these are comparable
     elsewhere: tuple[StepFigures, ...] = ()  # on other sentences, not comparable with those
 
@@ -102,7 +104,10 @@ def _scored(step: PastStep, series: Sequence[Series]) -> PastStep:
 
 
 def verify(model: str | Path) -> list[PastStep]:
-    """Check every byte of every step and of the pointer, and that each step's parent is there and older."""
+    """Check every byte of every step and of the pointer, and that each step's parent is there and older.
+
+    Step 1 may come from a step of another folder. Of pruned steps all but the weights is checked.
+    """
     folder = ModelFolder(model)
     folder.step()  # the current one: its name and its hash are what the pointer says
     folder.refuse_unsealed()
@@ -111,7 +116,8 @@ def verify(model: str | Path) -> list[PastStep]:
         step = folder.step(name)
         folder.verify(step)
         parent = read_facts(step)["parent"]
-        if parent is not None and parent not in earlier:
+        # a model that was saved to a new folder begins there: nothing was ever before its step 1
+        if parent is not None and parent not in earlier and int(name) != 1:
             raise ModelError(
                 f"The parent of step '{name}' is not among the steps before it: the lineage is broken.",
                 where=str(step.folder),
@@ -222,6 +228,8 @@ def _told(step: LineageStep, current: bool) -> PastStep:
         macro_f1=None,
         saved=step.stored.saved(),
         hash=step.hash,
+        pruned=step.stored.pruned,
+        origin=step.record["parent"] if step.parent is None else None,
     )
 
 

@@ -1,4 +1,5 @@
-// The table of F1 by step and type, with the steps across, as time goes.
+// The table of F1 by step and type, with the steps across, as time goes. All figures in it were measured on the
+// same sentences: a series. Others can be chosen, and are never set beside it.
 
 import { $, make, show } from "./dom.js";
 
@@ -23,8 +24,31 @@ function cell(step, f1, knows, type) {
   return make("td", { className: "unscored", title: `Step ${step.step} was not scored on ${type}`, "data-step": step.step }, "–");
 }
 
-export function drawHeat(steps, types, hues, choose) {
-  const scores = new Map(steps.map((step) => [step, new Map(Object.entries(step.scores?.per_type ?? {}))]));
+let marked = []; // the chosen steps
+let shown = null; // the hash of the series that was chosen; null: the first
+
+/** The series, as a choice where there are several, then the table of the one that is chosen. */
+export function drawSeries(model, types, hues, choose) {
+  const named = model.series.filter((series) => series.recorded);
+  const index = Math.max(0, named.findIndex((series) => series.hash === shown));
+  const select = $("heat-series");
+  select.replaceChildren(...named.map((series) => make("option", {}, series.label)));
+  named.forEach((series, each) => (select.options[each].value = series.hash));
+  if (named.length) select.value = named[index].hash;
+  select.onchange = () => {
+    shown = select.value;
+    drawSeries(model, types, hues, choose);
+    markChosen(marked);
+  };
+  show($("heat-choice"), named.length > 1);
+  $("heat-on").textContent = named.length ? `Measured on ${named[index].label}.` : "";
+  show($("heat-on"), named.length === 1);
+  drawHeat(model.steps, named[index]?.steps ?? {}, types, hues, choose);
+  sayWhatIsMissing(model, named[index]?.steps ?? {}, named.length);
+}
+
+function drawHeat(steps, measured, types, hues, choose) {
+  const scores = new Map(steps.map((step) => [step, new Map(Object.entries(measured[step.step]?.per_type ?? {}))]));
   const head = make(
     "tr",
     {},
@@ -63,36 +87,49 @@ export function drawHeat(steps, types, hues, choose) {
     ),
   );
   // over some of its types only, a mean would say something else than the others in its row
-  const all = steps.map((step) => [step, isWhole(step) ? step.scores.micro_f1 : null, true]);
+  const all = steps.map((step) => [step, isWhole(step, measured) ? measured[step.step].micro_f1 : null, true]);
   body.push(row("all (micro)", all, "all"));
   $("heat-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
-  sayWhatIsMissing(steps);
 }
 
 /** Whether every type that the step knows was scored. */
-function isWhole(step) {
-  return Boolean(step.scores) && step.types.every((type) => Object.hasOwn(step.scores.per_type, type));
+function isWhole(step, measured) {
+  const scores = measured[step.step];
+  return Boolean(scores) && step.types.every((type) => Object.hasOwn(scores.per_type, type));
 }
 
-function sayWhatIsMissing(steps) {
-  const names = steps.filter((step) => !step.scores).map((step) => step.step);
-  const damaged = steps.filter((step) => step.problem).map((step) => step.step);
-  const list = (numbers) => `${numbers.length > 1 ? "Steps" : "Step"} ${numbers.join(", ")}`;
+function sayWhatIsMissing(model, measured, choices) {
+  const numbers = (steps) => steps.map((step) => step.step);
+  const list = (names) => `${names.length > 1 ? "Steps" : "Step"} ${names.join(", ")}`;
   const told = [];
-  if (names.length) {
-    told.push(`${list(names)} ${names.length > 1 ? "have" : "has"} no scores: not evaluated when saved.`);
+  const steps = model.steps;
+  const missing = numbers(steps.filter((step) => !measured[step.step]));
+  if (missing.length) {
+    told.push(`${list(missing)} ${missing.length > 1 ? "have" : "has"} no scores on these sentences.`);
   }
-  const partly = steps.filter((step) => step.scores && !isWhole(step)).map((step) => step.step);
+  const partly = numbers(steps.filter((step) => measured[step.step] && !isWhole(step, measured)));
   if (partly.length) {
     told.push(`${list(partly)} ${partly.length > 1 ? "were" : "was"} scored on some of the types only.`);
   }
+  const pruned = numbers(steps.filter((step) => step.pruned));
+  if (pruned.length) told.push(`${list(pruned)} cannot be used: the weights were removed to free the disk.`);
+  const damaged = numbers(steps.filter((step) => step.problem && !step.pruned));
   if (damaged.length) told.push(`${list(damaged)} cannot be used: the files are damaged.`);
+  if (choices > 1) told.push("Figures of other sentences are not comparable with these.");
+  const alone = model.series.filter((series) => !series.recorded).flatMap((series) => Object.keys(series.steps));
+  if (alone.length) {
+    told.push(
+      `${list(alone.sort((a, b) => a - b))}: there are scores of which nobody recorded the sentences; not shown, ` +
+        "because they are comparable with none.",
+    );
+  }
   $("heat-missing").textContent = told.join(" ");
   show($("heat-missing"), told.length > 0);
 }
 
 /** Mark the chosen steps in the table, and bring the last of them into sight. */
 export function markChosen(numbers) {
+  marked = numbers;
   const chosen = new Set(numbers.map(String));
   for (const button of $("heat-table").querySelectorAll("button[data-step]")) {
     const current = chosen.has(button.dataset.step);

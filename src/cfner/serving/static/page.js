@@ -3,7 +3,7 @@
 import { differences, kindsOf } from "./differences.js";
 import { $, make, show } from "./dom.js";
 import { Hues, drawChanges, drawEmpty, drawLegend, drawText } from "./drawing.js";
-import { drawHeat, markChosen } from "./heat.js";
+import { drawSeries, markChosen } from "./heat.js";
 import { readLink, writeLink } from "./link.js";
 import { ServerError, fetchEntities, fetchModel, onKeyNeeded, rememberKey } from "./server.js";
 import { startTheme } from "./theme.js";
@@ -56,7 +56,7 @@ async function loadModel() {
     );
     model.steps.forEach((step, index) => (select.options[index].value = String(step.step)));
   }
-  if (model.has_steps) drawHeat(model.steps, types, hues, chooseFromTable);
+  if (model.has_steps) drawSeries(model, types, hues, chooseFromTable);
   dropUnknownSteps();
   return true;
 }
