@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import string
 import types
@@ -21,6 +22,7 @@ from markdown_it import MarkdownIt
 from torch import nn
 from typer.testing import CliRunner
 
+from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
@@ -257,6 +259,37 @@ def test_the_card_has_types_scores_lineage_and_how_to(exported: Path, two_steps:
     ):
         assert part in text
     assert "the mean length of the features" in text
+
+
+def test_the_cards_command_makes_the_same_stream(
+    tiny_data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, flags = CliRunner(), ["--order", "person,city,dish,animal", "--min-mentions", "1", "--every", "2"]
+    stream = ["--first", "3", "--per-step", "1", "--sampling", "random", "--seed", "7", *flags]
+    asked = ["train", str(tiny_data), *stream, "--encoder", str(tiny_encoder), "--epochs", "1"]
+    assert run.invoke(app, [*asked, "--out", "model"]).exit_code == 0
+    export_model("model", "out")
+    card = Path("out/README.md").read_text()
+    (command,) = re.findall("^cfner train .*$", card, re.MULTILINE)
+    assert "Learned by the same command" in card
+    settings = json.loads(card.split("```json\n")[1].split("```")[0]) | {"encoder": str(tiny_encoder)}
+    Path("settings.json").write_text(json.dumps(settings))
+    words = [str(tiny_data) if word == "DATA" else word for word in shlex.split(command)[1:]]
+    again = run.invoke(app, [*words, "--dry-run", "--json"])
+    assert again.exit_code == 0, again.output
+    plan, made = json.loads(again.stdout), json.loads(Path("model/run.json").read_text())
+    assert plan["manifest"]["hash"] == made["manifest"]["hash"]
+    assert plan["config"]["epochs"] == 1
+
+
+def test_hostile_words_in_a_streams_record_stay_one_line(model: LoadedModel) -> None:
+    from cfner.interop.reproduction import _command
+
+    hostile = {"first": "1; rm", "order": ["a\n```\n# x", 3], "sampling": "$(rm -r /)", "every": True}
+    line = _command(hostile, first=True)
+    assert "\n" not in line and shlex.split(line)[3:5] == ["--sampling", "$(rm -r /)"]
+    assert "--first" not in line and "--every" not in line
 
 
 def test_nothing_says_where_on_this_disk_it_was_made(exported: Path, two_steps: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError, StreamError
 from cfner.practice.history.history import forget, history, merge, rename, rollback, verify
+from cfner.practice.history.prune import prune
 from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 
@@ -206,3 +208,84 @@ def test_the_commands(model: Path) -> None:
     steps = json.loads(run.invoke(app, ["history", str(model), "--json"]).stdout)
     assert [step["kind"] for step in steps] == ["learn", "learn", "rename", "merge"]
     assert [step["current"] for step in steps] == [True, False, False, False]
+
+
+def test_a_model_saved_to_a_new_folder_begins_there(model: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    from cfner.stream.stream import Step
+
+    tagger = ContinualTagger.load(model, epochs=1)
+    train = tuple(s.only(["person"]) for s in tiny_corpus.train)
+    tagger.learn(Step(types=("person",), train=train, known=("animal", "city", "dish")))
+    tagger.save(tmp_path / "new")
+    (only,) = verify(tmp_path / "new")
+    assert only.parent is None and only.origin == history(model)[-1].hash
+    told = CliRunner().invoke(app, ["history", str(tmp_path / "new"), "--verify"])
+    assert told.exit_code == 0 and "came from a step of another folder" in told.stdout
+
+
+def weights(model: Path) -> list[str]:
+    return sorted(file.parent.name for file in model.glob("steps/*/*.safetensors"))
+
+
+def test_pruned_steps_keep_their_record_alone(model: Path, tmp_path: Path) -> None:
+    before = history(model)
+    size = (model / "steps/0001/model.safetensors").stat().st_size
+    run = CliRunner()
+    dry = json.loads(run.invoke(app, ["prune", str(model), "--keep", "1", "--dry-run", "--json"]).stdout)
+    assert dry == {"steps": [1], "freed": size, "shared": 0} and weights(model) == ["0001", "0002"]
+    done = run.invoke(app, ["prune", str(model), "--keep", "1"])
+    assert done.exit_code == 0 and "Step 1 of" in done.stdout and weights(model) == ["0002"]
+    after = verify(model)
+    assert [step.pruned for step in after] == [True, False]
+    assert [step.hash for step in after] == [step.hash for step in before]
+    assert [step.figures for step in after] == [step.figures for step in before]
+    told = run.invoke(app, ["history", str(model), "--verify"], env={"COLUMNS": "200"}).stdout
+    assert "learn (pruned)" in told and "The weights of step 1 were removed" in told
+    for refused in (lambda: rollback(model, 1), lambda: ContinualTagger.load(model, 1)):
+        with pytest.raises(ModelError, match=r"removed to free the disk.*With weights: 2"):
+            refused()
+    assert ModelFolder(model).current_name() == "0002"
+    assert "nothing to remove" in run.invoke(app, ["prune", str(model), "--keep", "1"]).stdout
+    assert rename(model, "city", "place").number == 3
+
+
+def test_pruning_spares_the_current_step_and_what_it_shares(model: Path) -> None:
+    rename(model, "city", "place")  # step 3 has the weights of step 2
+    assert prune(model, 1).steps == (1,)
+    rollback(model, 2)
+    assert len(verify(model)) == 3 and predicted(model)
+
+
+def test_pruning_spares_a_step_that_was_gone_back_to(model: Path) -> None:
+    rollback(model, 1)
+    assert prune(model, 1).steps == () and weights(model) == ["0001", "0002"]
+
+
+def test_pruning_one_folder_leaves_the_other_its_files(model: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy, copy_function=os.link)
+    done = prune(model, 1)
+    assert done.freed == 0 and done.shared > 0
+    assert not any(step.pruned for step in verify(copy))
+
+
+def test_a_pruning_that_was_stopped_goes_on(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            prune(model, 1)
+    assert verify(model)[0].pruned and weights(model) == ["0001", "0002"]
+    assert prune(model, 1).steps == (1,) and weights(model) == ["0002"]
+
+
+def _stop(path: Path, missing_ok: bool = False) -> None:
+    if path.suffix == ".safetensors":
+        raise KeyboardInterrupt
+    os.remove(path) if path.exists() else None  # noqa: PTH107 - unlink is what was exchanged
+
+
+def test_a_pruned_step_hides_no_other_damage(model: Path) -> None:
+    prune(model, 1)
+    (model / "steps/0001/labels.json").unlink()
+    with pytest.raises(ModelError, match="missing"):
+        verify(model)

@@ -614,7 +614,12 @@ def test_with_a_guard_all_steps_are_scored_on_its_sentences(
     rename(one_step, "animal", "beast")
     rename(one_step, "beast", "animal")  # three steps: only the current one is asked by the guard itself
     learned = learn(
-        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], max_forgetting=100, settings=FAST
+        one_step,
+        files["new"],
+        out=tmp_path / "m2",
+        guard_data=files["old"],
+        max_forgetting=100,
+        settings=FAST,
     )
     assert learned.scored_on is not None and learned.scored_on.name == "old.conll"
     *_, third, fourth = past = verify(tmp_path / "m2")

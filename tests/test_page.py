@@ -13,9 +13,13 @@ from typing import Any
 import httpx
 import pytest
 
+from cfner.evaluation.scores import Counts, Scores
+from cfner.practice.history.prune import prune
 from cfner.serving.server import in_background
 from cfner.serving.settings import ServeSettings
 from cfner.store.model_folder import ModelFolder
+from cfner.store.series import add_scores
+from cfner.stream.sentence_set import SentenceSet
 from serving_models import TEXTS, add_step, make_model
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -225,7 +229,50 @@ def test_the_heat_map_shows_the_scores_and_what_has_none(page: Page) -> None:
     assert rows[0] == ["person", "90", "–", "68", "57", "−33.0"]
     assert rows[3] == ["__proto__", "·", "·", "·", "90", ""]
     assert rows[4][0] == "all (micro)"
-    assert page["heat-missing"].text == "Step 2 has no scores: not evaluated when saved."
+    assert page["heat-on"].text.startswith("Measured on held-out.conll, 300 sentences")
+    assert not page["heat-choice"].is_displayed()
+    assert page["heat-missing"].text == "Step 2 has no scores on these sentences."
+
+
+def test_series_on_other_sentences_are_chosen_and_never_set_beside(
+    browser: Page, model: Path, tmp_path: Path
+) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    copy = Path(shutil.copytree(model, tmp_path / "model"))
+    browser.width(1280)
+    folder, on = (
+        ModelFolder(copy),
+        SentenceSet("7" * 64, 50, {"person": 40, "city": 10}, "<b>guard</b>.conll"),
+    )
+    for name, right in (("0002", 30), ("0004", 29)):
+        add_scores(
+            folder, on, {folder.step(name).hash: Scores(("person",), {"person": Counts(right, 40, 40)})}
+        )
+    prune(copy, 3)
+    with in_background(copy) as address:
+        browser.open(address)
+
+        def rows() -> list[list[str]]:
+            found: list[list[str]] = browser.script(
+                "return [...document.querySelectorAll('#heat-table tbody tr')].map((row) =>"
+                " [...row.querySelectorAll('td')].map((cell) => cell.textContent))"
+            )
+            return found
+
+        assert rows()[0] == ["90", "–", "68", "57", "−33.0"]
+        choice = Select(browser["heat-series"])
+        assert [option.text[:8] for option in choice.options] == ["held-out", "<b>guard"]
+        choice.select_by_index(1)
+        assert rows()[0] == ["–", "75", "–", "73", "−2.5"]
+        assert rows()[1] == ["·", "–", "–", "–", ""] and rows()[4] == ["–", "–", "–", "–", ""]
+        assert browser.script("return document.querySelectorAll('#heat-table td.chosen').length") == 5
+        told = browser["heat-missing"].text
+        assert "Steps 1, 3 have no scores on these sentences." in told
+        assert "Figures of other sentences are not comparable with these." in told
+        assert "Step 1 cannot be used: the weights were removed to free the disk." in told
+        browser.width(360)
+        assert browser.script("return document.documentElement.scrollWidth") <= 360
 
 
 def test_two_steps_side_by_side_with_their_differences(page: Page, model: Path) -> None:

@@ -160,8 +160,9 @@ def test_the_model_is_described(client: TestClient) -> None:
     assert facts["types"] == TYPES
     assert facts["has_steps"] is True
     assert [step["step"] for step in facts["steps"]] == [1, 2, 3, 4]
-    assert [step["scores"] is None for step in facts["steps"]] == [False, True, False, False]
-    assert facts["steps"][3]["scores"]["per_type"]["__proto__"]["f1"] == pytest.approx(90)
+    (series,) = facts["series"]
+    assert sorted(series["steps"]) == ["1", "3", "4"] and series["sentences"] == 300
+    assert series["steps"]["4"]["per_type"]["__proto__"]["f1"] == pytest.approx(90)
     assert facts["steps"][2]["learned"] == ["<b>&\"'"]
     assert facts["steps"][0]["kind"] == "learn"
 
