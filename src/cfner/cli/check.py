@@ -42,7 +42,11 @@ def check(
     data: o.Data,
     model: Annotated[
         str | None,
-        o.Flag("--model", "-M", help="The model that is to learn from it: a model folder, or a checkpoint."),
+        o.Flag(
+            "--model",
+            "-M",
+            help="The model that is to learn from it: a model folder (M@3: its step 3), or a checkpoint.",
+        ),
     ] = None,
     types: o.Types = None,
     old_labels: o.OldLabels = "error",

@@ -15,10 +15,16 @@ ReplaceHtml = Annotated[bool, Flag("--overwrite", help="Replace what --html name
 
 # which model, and how it is computed
 Model = Annotated[
-    str, typer.Argument(help="A model folder, a Hugging Face checkpoint, or an exported ONNX folder.")
+    str,
+    typer.Argument(
+        help="A model folder (M@3: its step 3), a Hugging Face checkpoint, or an exported ONNX folder."
+    ),
 ]
 Checkpoint = Annotated[
-    str, typer.Argument(help="A model folder, or any Hugging Face token-classification checkpoint.")
+    str,
+    typer.Argument(
+        help="A model folder (M@3: its step 3), or any Hugging Face token-classification checkpoint."
+    ),
 ]
 Step = Annotated[int | None, Flag(min=1, help="Which step of the model; default: the current one.")]
 Windows = Annotated[int, Flag(min=1, help="Windows per batch.")]

@@ -34,7 +34,7 @@ from cfner.runs.run_step import Judgement
 from cfner.store.link_steps import link_files, link_steps
 from cfner.store.model_folder import CURRENT, SCORES_FOLDER, SEAL, ModelFolder, StoredStep, is_step_name
 from cfner.store.open import ModelRef, is_model_folder
-from cfner.store.series import add_scores, merge_scores
+from cfner.store.series import add_scores, is_score_file, merge_scores
 from cfner.store.step_files import read_facts
 from cfner.tagger import ContinualTagger
 from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
@@ -178,12 +178,13 @@ class UnfinishedModel:
 
     def _refuse_foreign(self) -> None:
         """What is in the way will be removed: it must be of our own making."""
-        steps = self.folder / "steps"
-        for place in (self.folder, steps):
+        steps, scores = self.folder / "steps", self.folder / SCORES_FOLDER
+        for place in (self.folder, steps, scores):
             refuse_unusual(place, a_folder=True)
         if self._mark():
             strange = foreign_items(self.folder, _OURS)
             strange += [item for item in foreign_items(steps) if not is_step_name(item.name)]
+            strange += [item for item in foreign_items(scores) if not is_score_file(item.name)]
         else:
             strange = [] if is_free(self.folder) else [self.folder]
         if strange:

@@ -45,12 +45,13 @@ class Series:
     def _rank(self) -> tuple[Any, ...]:
         if self.on is None:
             return (False, max(self.scores))
-        return (True, len(self.scores), max(self.scores), self.on.sentences, self.on.hash)
+        figures = sum(len(scores.types) for scores in self.scores.values())
+        return (True, len(self.scores), max(self.scores), figures, self.on.sentences, self.on.hash)
 
 
 def series_of(folder: ModelFolder, steps: Sequence[LineageStep]) -> list[Series]:
     """All series of these steps. First the one that covers most of them; among equals the one with the latest
-    step, then the one on most sentences.
+    step, then the one with most figures, then the one on most sentences.
     """
     sealed = {(step.number, step.measured.on): step.measured for step in steps if step.measured is not None}
     found: dict[SentenceSet, dict[int, Measured]] = {}
@@ -84,7 +85,11 @@ def score_files(folder: ModelFolder) -> list[Path]:
     refuse_unusual(place, a_folder=True)
     if not place.is_dir():
         return []
-    return sorted(file for file in place.iterdir() if _NAME.fullmatch(file.name))
+    return sorted(file for file in place.iterdir() if is_score_file(file.name))
+
+
+def is_score_file(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def read_scores(file: Path) -> tuple[SentenceSet, dict[str, Scores]]:

@@ -20,7 +20,7 @@ _File = tuple[int, int]  # device and number: two names of one file have the sam
 
 @dataclass(frozen=True)
 class Pruned:
-    """``steps`` lost their weights. ``freed``: bytes on disk; ``shared``: bytes that other folders hold too."""
+    """``steps`` lost their weights. ``freed``: bytes on disk; ``shared``: bytes that other folders hold."""
 
     steps: tuple[int, ...]
     freed: int

@@ -42,7 +42,7 @@ export function drawSeries(model, types, hues, choose) {
   };
   show($("heat-choice"), named.length > 1);
   $("heat-on").textContent = named.length ? `Measured on ${named[index].label}.` : "";
-  show($("heat-on"), named.length === 1);
+  show($("heat-on"), named.length > 0);
   drawHeat(model.steps, named[index]?.steps ?? {}, types, hues, choose);
   sayWhatIsMissing(model, named[index]?.steps ?? {}, named.length);
 }
