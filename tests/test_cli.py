@@ -200,6 +200,7 @@ def test_every_takes_each_nth_sentence(cfner: Cfner, train_words: list[object], 
 def test_evaluate_a_folder_or_a_file(cfner: Cfner, two_steps: Path, tiny_data: Path) -> None:
     folder = json.loads(cfner("evaluate", two_steps, tiny_data, "--json").out)
     file = json.loads(cfner("evaluate", two_steps, tiny_data / "test.txt", "--json").out)
+    assert (folder["set"].pop("name"), file["set"].pop("name")) == ("tiny (test)", "test.txt")
     assert folder == file
     assert folder["types"] == ["animal", "city", "dish", "person"]
     assert folder["unknown_types"] == []

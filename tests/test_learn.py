@@ -401,7 +401,9 @@ def test_what_an_interrupted_learn_from_another_model_left_does_not_matter(
 
 
 @pytest.mark.parametrize("in_place", [True, False])
-@pytest.mark.parametrize("file", ["thesis.txt", "notes/thesis.txt", "steps/thesis.txt", ".git/config"])
+@pytest.mark.parametrize(
+    "file", ["thesis.txt", "notes/thesis.txt", "steps/thesis.txt", "scores/thesis.txt", ".git/config"]
+)
 def test_a_folder_of_the_users_that_is_in_the_way_is_left_alone(
     file: str, in_place: bool, one_step: Path, files: dict[str, str]
 ) -> None:
@@ -631,6 +633,37 @@ def test_with_a_guard_all_steps_are_scored_on_its_sentences(
     assert fourth.figures.types == ("animal", "city")  # nothing measured on other sentences is in it
     assert [len(step.elsewhere) for step in past] == [1, 1, 1, 0]  # the stream's test data
     assert not (one_step / "scores").exists()  # the model that it was learned from is as it was
+
+
+def test_an_interrupted_learn_does_not_score_the_steps_again(
+    one_step: Path, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename(one_step, "animal", "beast")
+    rename(one_step, "beast", "animal")
+    given: dict[str, Any] = {"guard_data": files["old"], "max_forgetting": 100, "settings": FAST}
+    with pytest.raises(KeyboardInterrupt):
+        learn(one_step, files["new"], out=tmp_path / "m2", progress=Interrupts(1), **given)
+    monkeypatch.setattr("cfner.practice.evaluate.steps._scored", None)
+    learn(one_step, files["new"], out=tmp_path / "m2", **given)
+    assert all(step.figures is not None for step in verify(tmp_path / "m2"))
+
+
+def test_a_step_that_cannot_be_scored_is_said_and_left_out(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    rename(one_step, "animal", "beast")
+    rename(one_step, "beast", "animal")
+    weights = one_step / "steps/0001/model.safetensors"
+    raw = weights.read_bytes()
+    weights.unlink()  # a file of its own: those of later steps are linked to it
+    weights.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    done = cfner(
+        "learn", one_step, files["new"], "--out", tmp_path / "m2", "--epochs", 1, "--guard", files["old"],
+        "--max-forgetting", 100,
+    )  # fmt: skip
+    assert done.exit_code == 0 and "step 1 is not scored" in done.output
+    first, *later = history(tmp_path / "m2")
+    assert first.figures is None and all(step.figures is not None for step in later)
 
 
 def test_in_place_the_series_is_kept_and_carried_on(
