@@ -234,7 +234,8 @@ def test_pruned_steps_keep_their_record_alone(model: Path, tmp_path: Path) -> No
     dry = json.loads(run.invoke(app, ["prune", str(model), "--keep", "1", "--dry-run", "--json"]).stdout)
     assert dry == {"steps": [1], "freed": size, "shared": 0} and weights(model) == ["0001", "0002"]
     done = run.invoke(app, ["prune", str(model), "--keep", "1"])
-    assert done.exit_code == 0 and "Step 1 of" in done.stdout and weights(model) == ["0002"]
+    assert done.exit_code == 0 and "the weights of step 1 of" in done.stdout
+    assert weights(model) == ["0002"]
     after = verify(model)
     assert [step.pruned for step in after] == [True, False]
     assert [step.hash for step in after] == [step.hash for step in before]

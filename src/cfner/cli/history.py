@@ -172,8 +172,8 @@ def prune(
     if not done.steps:
         say("There is nothing to remove.")
         return
-    verb = "would lose" if dry_run else "lost"
-    say(f"Step {', '.join(map(str, done.steps))} of {model} {verb} the weights: {done.freed / 1e6:.1f} MB.")
+    verb, steps = "Would remove" if dry_run else "Removed", ", ".join(map(str, done.steps))
+    say(f"{verb} the weights of step {steps} of {model}: {done.freed / 1e6:.1f} MB on disk.")
     if done.shared:
         say(f"Another {done.shared / 1e6:.1f} MB are shared with other folders, and stay on disk there.")
 
