@@ -254,6 +254,8 @@ def test_what_cannot_be_explained_is_refused(run: Path, models: Models, tiny_cor
     for step in (0, 1, 3):
         with pytest.raises(ConfigError, match="Steps with a teacher: 2"):
             explain_run(run, tiny_corpus, step)
+        with pytest.raises(ConfigError, match=f"Step {step} cannot be explained"):
+            explain_run(f"{run}@{step}", tiny_corpus)
     with pytest.raises(ConfigError, match="numbered 0 to"):
         models.explain(sentence=10_000)
     with pytest.raises(ConfigError, match="epochs 1 to 3"):

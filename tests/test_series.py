@@ -20,6 +20,7 @@ from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.export import export_model
 from cfner.practice.history.history import history, rename, verify
+from cfner.practice.history.prune import prune
 from cfner.serving.app import create_app
 from cfner.serving.step_list import read_steps
 from cfner.store.model_folder import ModelFolder
@@ -259,3 +260,14 @@ def test_what_a_killed_process_left_is_swept(model: Path, dev: Path) -> None:
     left.write_text("{")
     ModelFolder(model).sweep()
     assert not left.exists() and len(score_files(model)) == 1
+
+
+def test_a_pruned_step_is_told_and_keeps_its_figures(model: Path) -> None:
+    before = read_steps(model)
+    prune(model, 1)
+    after = read_steps(model, before)
+    assert [facts.pruned for facts in after.steps] == [True, False] and after.series == before.series
+    with TestClient(create_app(model), "http://localhost") as client:
+        refused = client.post("/predict", json={"text": "ada saw the fox", "step": 1})
+        assert refused.status_code == 404 and "removed to free the disk" in refused.text
+        assert client.post("/predict", json={"text": "ada saw the fox"}).status_code == 200
