@@ -45,6 +45,7 @@ PANELS: Final[dict[str, dict[str, str]]] = {
         "rename": "Give an entity type another name.",
         "merge": "Make several entity types one.",
         "forget": "Take entity types away from a model.",
+        "prune": "Free the disk space of old steps.",
     },
     "Prepare data": {
         "check": "Find mistakes in labelled data before a model learns it.",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
 
 from cfner.corpus.conll_layout import LOOKED_AT, looks_tagged
 from cfner.corpus.corpus import Corpus
