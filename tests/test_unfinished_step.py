@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import torch
 
 from cfner import ContinualTagger, TaskStream
 from cfner.errors import TrainingError
+from cfner.training.interrupt import deferred_interrupt
 from cfner.training.progress import Silent
 from cfner.training.unfinished_step import FILE
 
@@ -79,3 +83,75 @@ def test_a_damaged_checkpoint_is_named(tiny_encoder: Path, tiny_corpus, tmp_path
     tagger = ContinualTagger.from_pretrained(str(tiny_encoder), **SETTINGS)
     with pytest.raises(TrainingError, match=FILE):
         tagger.learn(stream[0], unfinished=tmp_path)
+
+
+class CtrlC(Silent):
+    """Sends this process a real SIGINT after a batch, as Ctrl+C does."""
+
+    def __init__(self, batch: int) -> None:
+        self.left, self.notes = batch, ""
+
+    def batch(self, loss: float, sentences: int) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def note(self, text: str) -> None:
+        self.notes += text
+
+
+# a step has four batches an epoch: inside the first, with accumulation, at the end of one, in the very last
+@pytest.mark.parametrize(
+    ("batch", "accumulation", "place"),
+    [
+        (1, 1, "in epoch 1 of 3, after batch 1 of"),
+        (1, 2, "in epoch 1 of 3, after batch 2 of"),
+        (6, 1, "in epoch 2 of 3, after batch 2 of"),
+        (4, 1, "after epoch 1 of 3"),
+        (12, 1, "after epoch 3 of 3"),
+    ],
+)
+def test_ctrl_c_in_a_short_run_keeps_every_batch(
+    tiny_encoder: Path, tiny_corpus, tmp_path: Path, batch: int, accumulation: int, place: str
+) -> None:
+    """With the default of checkpoint_minutes, and with dropout, which draws random numbers in every batch."""
+    settings = {"epochs": 3, "batch_size": 8, "max_length": 32, "dropout": 0.1, "accumulation": accumulation}
+    stream = TaskStream.split(tiny_corpus, first=2, per_step=2, min_mentions=1)
+    parent = _first_step_learned(tiny_encoder, stream, tmp_path / "model", "cfner")
+    step = replace(stream[1], train=stream[1].train[:40], dev=())
+    whole = ContinualTagger.load(parent, **settings)
+    expected = whole.learn(step)
+
+    watch = CtrlC(batch)
+    with pytest.raises(KeyboardInterrupt):
+        ContinualTagger.load(parent, **settings).learn(step, watch, unfinished=tmp_path)
+    assert place in watch.notes and "goes on exactly there" in watch.notes
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = ContinualTagger.load(parent, **settings)
+    assert resumed.learn(step, unfinished=tmp_path).history == expected.history
+    for name, value in resumed.model.network.state_dict().items():
+        assert torch.equal(value, whole.model.network.state_dict()[name]), name
+
+
+def test_a_second_ctrl_c_is_not_waited_for() -> None:
+    with pytest.raises(KeyboardInterrupt), deferred_interrupt() as interrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert interrupt.asked
+        os.kill(os.getpid(), signal.SIGINT)
+        pytest.fail("it was waited for")
+
+
+def test_what_is_stopped_after_the_training_is_not_trained_again(
+    tiny_encoder: Path, tiny_corpus, tmp_path: Path
+) -> None:
+    """Scoring may take long: the epochs before it are kept."""
+    stream = TaskStream.split(tiny_corpus, first=2, per_step=2, min_mentions=1)
+    settings = {**SETTINGS, "checkpoint_minutes": 5, "epochs": 2}
+    tagger = ContinualTagger.from_pretrained(str(tiny_encoder), **settings)
+    tagger.learn(stream[0], unfinished=tmp_path)
+    watch = CtrlC(1)
+    again = ContinualTagger.from_pretrained(str(tiny_encoder), **settings)
+    again.learn(stream[0], watch, unfinished=tmp_path)
+    assert watch.left == 1  # no batch was trained
+    for name, value in again.model.network.state_dict().items():
+        assert torch.equal(value, tagger.model.network.state_dict()[name]), name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from cfner.objective.matching import ScoreBank
 from cfner.store.untrusted import first_not_finite
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
+from cfner.training.interrupt import Interrupt, deferred_interrupt
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
 from cfner.training.preparation import PreparedStep
 from cfner.training.progress import Progress
-from cfner.training.state import TrainingState
+from cfner.training.randomness import random_state, restore_random
+from cfner.training.state import PartOfEpoch, TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
 
 
@@ -83,26 +86,45 @@ def train(
     resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
     _note_threads(state, progress)
+    # several processes are stopped by whoever started them, not all in the same batch
+    stoppable = unfinished is not None and accelerator.num_processes == 1
     last = epochs if stop_after is None else min(stop_after, epochs)
     progress.start(name, last - state.epoch, len(loader))
-    for epoch in range(state.epoch + 1, last + 1):
-        if _out_of_patience(state, config):
-            break
-        _begin_epoch(epoch, seed, loader, order)
-        sums = _epoch(step, epoch, name, loader, optimiser, schedule, accelerator, progress)
-        if bank is not None and accelerator.num_processes > 1:
-            bank.exchange(lambda part: accelerator.reduce(part, "sum"))
-        figures = {term: float(value) / len(loader) for term, value in sums.items()}
-        if evaluate is not None:
-            figures |= evaluate(network)
-        if state.note(epoch, figures) and evaluate is not None:
-            state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
-        accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
-        progress.epoch(epoch, figures)
-        # no barrier: clocks differ, so processes would not agree on when it is due
-        if unfinished is not None and accelerator.is_main_process and epoch < last:
-            unfinished.write_if_due(network, optimiser, schedule, bank, state)
-    progress.end()
+    with ExitStack() as stack:
+        stack.callback(progress.end)
+        interrupt = stack.enter_context(deferred_interrupt()) if stoppable else Interrupt()
+
+        def stop_if_asked(batches: int = 0, sums: dict[str, Tensor] | None = None) -> None:
+            if not interrupt.asked or unfinished is None:
+                return
+            if sums is not None:
+                state.part = PartOfEpoch(batches, sums, *random_state(network.device))
+            unfinished.write(network, optimiser, schedule, bank, state)
+            progress.note(_stopped(name, state, last, len(loader)))
+            raise KeyboardInterrupt
+
+        for epoch in range(state.epoch + 1, last + 1):
+            if _out_of_patience(state, config):
+                break
+            _begin_epoch(epoch, seed, loader, order)
+            part, state.part = state.part, None
+            sums = _epoch(
+                step, epoch, name, loader, optimiser, schedule, accelerator, progress, part, stop_if_asked
+            )
+            if bank is not None and accelerator.num_processes > 1:
+                bank.exchange(lambda part: accelerator.reduce(part, "sum"))
+            figures = {term: float(value) / len(loader) for term, value in sums.items()}
+            figures |= {} if evaluate is None else evaluate(network)
+            if state.note(epoch, figures) and evaluate is not None:
+                state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
+            accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
+            progress.epoch(epoch, figures)
+            stop_if_asked()
+            # no barrier: clocks differ, so processes would not agree on when it is due
+            if unfinished is not None and accelerator.is_main_process and epoch < last:
+                unfinished.write_if_due(network, optimiser, schedule, bank, state)
+        if unfinished is not None and accelerator.is_main_process:  # what comes now may be stopped, too
+            unfinished.write(network, optimiser, schedule, bank, state, trained=True)
     _release(accelerator, model, network)
     if state.best_epoch != state.epoch:
         network.load_state_dict(state.best_weights)
@@ -119,12 +141,21 @@ def _epoch(
     schedule: Any,
     accelerator: Accelerator,
     progress: Progress,
+    part: PartOfEpoch | None,
+    stop_if_asked: Callable[[int, dict[str, Tensor]], None],
 ) -> dict[str, Tensor]:
-    """All batches once; the sum of each term over them."""
-    clip = step.config.clip
-    sums: dict[str, Tensor] = {}
+    """All batches once, or those after ``part`` of them; the sum of each term over all."""
+    clip, accumulation = step.config.clip, step.config.accumulation
+    done = 0 if part is None else part.batches
+    sums: dict[str, Tensor] = (
+        {} if part is None else {term: value.to(step.network.device) for term, value in part.sums.items()}
+    )
     step.model.train()
     for number, batch in enumerate(loader, start=1):
+        if number <= done:
+            if part is not None and number == done:  # the loader draws random numbers, too
+                restore_random(part.generators, part.numbers, step.network.device)
+            continue
         with accelerator.accumulate(step.model):
             losses, total = step.losses(batch, epoch)
             if not torch.isfinite(total):
@@ -139,6 +170,8 @@ def _epoch(
         for term, value in losses.items():
             sums[term] = sums.get(term, value.new_zeros(())) + value.detach()
         progress.batch(float(total.detach()), len(batch.windows))
+        if number % accumulation == 0 and number < len(loader):
+            stop_if_asked(number, sums)
     if (broken := first_not_finite(step.network.state_dict())) is not None:
         raise _not_finite(name, epoch, number, losses, f"weight {broken}")
     return sums
@@ -220,6 +253,13 @@ def _note_threads(state: TrainingState, progress: Progress) -> None:
     now = torch.get_num_threads()
     if state.threads[-1:] != [now]:
         state.threads.append(now)
+
+
+def _stopped(name: str, state: TrainingState, epochs: int, batches: int) -> str:
+    place = f"after epoch {state.epoch} of {epochs}"
+    if state.part is not None:
+        place = f"in epoch {state.epoch + 1} of {epochs}, after batch {state.part.batches} of {batches}"
+    return f"{name} was stopped {place}. All of this is kept: the next call goes on exactly there."
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PartOfEpoch:
+    """Where an epoch was stopped: batches done, the terms' sums over them, and the random generators."""
+
+    batches: int
+    sums: dict[str, Tensor]
+    generators: dict[str, Tensor]  # torch's
+    numbers: dict[str, Any]  # Python's and NumPy's
 
 
 @dataclass
@@ -19,6 +30,7 @@ class TrainingState:
     history: list[dict[str, float]] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)  # counts that it was trained with: more than one
     # if it was resumed with another
+    part: PartOfEpoch | None = None  # of the epoch after those that are done, if it was stopped inside one
 
     @property
     def epochs_without_gain(self) -> int:

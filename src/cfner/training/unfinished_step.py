@@ -1,7 +1,8 @@
 """A step in the middle: everything that an interrupted step needs to go on exactly where it was.
 
-Written between epochs (all randomness depends on seed and epoch alone), as one safetensors file that is
-replaced atomically. The teacher, the matches and the data are not in it: they follow from the parent model.
+Written between epochs (all randomness depends on seed and epoch alone), and between two batches when somebody
+stops the training (then with the random generators), as one safetensors file that is replaced atomically. The
+teacher, the matches and the data are not in it: they follow from the parent model.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cfner.objective.matching import ScoreBank
 from cfner.stream.manifest import settings_hash
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
-from cfner.training.state import TrainingState
+from cfner.training.state import PartOfEpoch, TrainingState
 
 FILE = "unfinished-step.safetensors"
 
@@ -48,11 +49,23 @@ class UnfinishedStep:
         state: TrainingState,
     ) -> None:
         """Write the step as it is after an epoch, unless that was done only minutes ago."""
-        if time.monotonic() - self._last < self.minutes * 60:
-            return
+        if time.monotonic() - self._last >= self.minutes * 60:
+            self.write(network, optimiser, schedule, bank, state)
+
+    def write(
+        self,
+        network: Network,
+        optimiser: Optimizer,
+        schedule: Any,
+        bank: ScoreBank | None,
+        state: TrainingState,
+        *,
+        trained: bool = False,
+    ) -> None:
+        """Write the step as it is. ``trained``: no epoch is left, so the optimiser is not needed."""
         tensors = {f"network/{key}": value for key, value in network.state_dict().items()}
         tensors |= {f"best/{key}": value for key, value in state.best_weights.items()}
-        for index, slot in optimiser.state_dict()["state"].items():
+        for index, slot in () if trained else optimiser.state_dict()["state"].items():
             tensors |= {
                 f"optimiser/{index}/{k}": torch.as_tensor(v) for k, v in slot.items() if v is not None
             }
@@ -67,6 +80,10 @@ class UnfinishedStep:
             "threads": state.threads,
             "schedule": {k: v for k, v in schedule.state_dict().items() if isinstance(v, int | float | list)},
         }
+        if state.part is not None:
+            tensors |= {f"sums/{term}": value for term, value in state.part.sums.items()}
+            tensors |= {f"random/{key}": value for key, value in state.part.generators.items()}
+            facts |= {"batches": state.part.batches, "random": state.part.numbers}
         contiguous = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
         with atomic_file(self.path) as partial:
             save_file(contiguous, partial, metadata={"facts": json.dumps(facts)})
@@ -101,6 +118,10 @@ class UnfinishedStep:
             group["lr"] = rate
         if bank is not None:
             bank.logits.copy_(tensors["bank"])
+        part = None
+        if "batches" in facts:
+            sums, generators = _under(tensors, "sums/"), _under(tensors, "random/")
+            part = PartOfEpoch(facts["batches"], sums, generators, facts["random"])
         return TrainingState(
             facts["epoch"],
             facts["best_epoch"],
@@ -108,6 +129,7 @@ class UnfinishedStep:
             _under(tensors, "best/"),
             facts["history"],
             facts["threads"],
+            part,
         )
 
 
