@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from typer.testing import CliRunner
 
 import oracle
 from cfner.batches.encoding import encode
 from cfner.batches.loader import collate
+from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods import create, method_names, register
@@ -484,3 +486,18 @@ def test_exact_matches_are_what_the_student_says_now(stream: TaskStream, tiny_en
 
 def _facts(prepared: PreparedStep) -> ExampleContext:
     return ExampleContext(old_types=2, new_types=1, epochs=10)
+
+
+def test_a_method_without_an_objective_is_refused_before_anything_is_done(
+    tiny_data: Path, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    file.write_text(
+        "from cfner.methods import Method, register\n\n\n@register\nclass Mine(Method):\n"
+        "    name = title = paper = good_for = 'mine'\n"
+    )
+    words = ["train", tiny_data, "--out", out, "--use", file, "--method", "mine"]
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert isinstance(done.exception, ConfigError)
+    assert str(file) in str(done.exception) and "'mine' has no objective" in str(done.exception)
+    assert "mine" not in method_names() and not out.exists()

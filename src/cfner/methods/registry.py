@@ -131,6 +131,12 @@ M = TypeVar("M", bound=type[Method])
 
 def register(method: M) -> M:
     """Class decorator: make a method, or a wrapper, known by its name."""
+    if not issubclass(method, Wrapper) and method.objective is Method.objective:
+        raise ConfigError(
+            f"The method '{method.name}' has no objective: nothing says what its steps minimise.",
+            remedy="Write 'def objective(self, ctx)' in its class; 'cfner bench add-method NAME' writes an "
+            "example.",
+        )
     known: dict[str, Any] = _WRAPPERS if issubclass(method, Wrapper) else _METHODS
     if method.name in known and known[method.name].__qualname__ != method.__qualname__:
         raise ConfigError(f"Two methods are named '{method.name}'.", remedy="Rename one of them.")
@@ -157,6 +163,7 @@ def load_file(path: str | Path) -> list[str]:
                 for half_done in set(known) - kept:
                     del known[half_done]
             if isinstance(error, ConfigError):
+                error.where = error.where or str(path)
                 raise
             raise ConfigError(
                 f"The file with a method cannot be run: {type(error).__name__}: {error}.",
