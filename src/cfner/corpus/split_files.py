@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from cfner.corpus.formats import Format, Reading, ReadOptions, format_of, formats
 from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError
+from cfner.files.near import did_you_mean
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -89,7 +90,8 @@ def read_file(path: Path, format: str | None, options: ReadOptions) -> Reading:
         raise CorpusError(
             "no such file or folder.",
             where=str(path),
-            remedy="Check the path; for a dataset on the hub name the format huggingface.",
+            remedy=f"{did_you_mean(path)}Check the path; for a dataset on the hub name the format "
+            "huggingface.",
         )
     if chosen is None:
         unknown = f"unknown file type '{path.suffix}'."

