@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.formats import formats, writable_formats
 from cfner.corpus.report import ReadReport
@@ -18,6 +23,7 @@ from cfner.corpus.tags import SCHEMES, Scheme, TagError
 from cfner.corpus.tokenise import character_spans, sentence_from_characters, split_words
 from cfner.corpus.writers import write_files, write_sentences
 from cfner.errors import CorpusError
+from cfner.interop.text_stream import unlabelled_text
 
 quick = settings(
     deadline=None,
@@ -671,3 +677,80 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_bytes(tmp_path, b"", "f.spacy")
     with pytest.raises(Exception, match=r"pip install 'cfner\[hf\]'"):
         Corpus.read("somebody/something", format="huggingface")
+
+
+# ---------------------------------------------------------------- files that are not what they seem
+
+
+@pytest.mark.skipif(shutil.which("iconv") is None, reason="iconv is not installed")
+@pytest.mark.parametrize(
+    ("content", "encoding", "words"),
+    [
+        (b"\x93Caf\xe9\x94\tO\n\x80\tO\n", "WINDOWS-1252", ["“Café”", "€"]),
+        # the first line that is not UTF-8 has no quote; a later one does
+        (b"Caf\xe9\tO\n\x93so\x94\tO\n", "WINDOWS-1252", ["Café", "“so”"]),
+        (b"Caf\xe9\tO\n", "WINDOWS-1252", ["Café"]),
+        (b"\x81\xe9\tO\n", "LATIN1", ["\x81é"]),  # a byte that Windows-1252 does not have
+    ],
+)
+def test_the_advice_for_another_encoding_keeps_every_character(
+    tmp_path: Path, content: bytes, encoding: str, words: list[str]
+) -> None:
+    with pytest.raises(CorpusError, match="not valid UTF-8") as caught:
+        read_bytes(tmp_path, content)
+    advice = re.search(r"iconv .* FILE > NEW_FILE", str(caught.value))
+    assert advice is not None and f"-f {encoding} " in advice.group()
+    command = advice.group().replace("NEW_FILE", "new.conll").replace("FILE", "f.conll")
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    (read,), _ = read_sentences(tmp_path / "new.conll")
+    assert list(read.words) == words
+
+
+SWAPPED = b"B-PER\tAda\nO\tlives\nO\tin\nB-LOC\tOslo\n\nO\tRain\n"
+
+
+@pytest.mark.parametrize("content", [SWAPPED, SWAPPED.replace(b"\t", b" x y "), SWAPPED.replace(b"B-", b"")])
+def test_swapped_columns_are_recognised_and_the_advice_reads_them(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(CorpusError, match=r"the columns are swapped.*--tag-column 0") as caught:
+        read_bytes(tmp_path, content)
+    assert caught.value.where == f"{tmp_path}/f.conll:1"
+    (first, second), _ = read_bytes(tmp_path, content, tag_column=0)
+    assert first.words == ("Ada", "lives", "in", "Oslo") and second.words == ("Rain",)
+    assert [(span.start, span.type) for span in first.spans] == [(0, "PER"), (3, "LOC")]
+
+
+def test_swapped_columns_of_unlabelled_text_are_recognised(tmp_path: Path) -> None:
+    (tmp_path / "f.conll").write_bytes(SWAPPED)
+    with pytest.raises(CorpusError, match="columns are swapped"):
+        unlabelled_text(tmp_path / "f.conll")
+
+
+# ---------------------------------------------------------------- other names for types
+
+
+@pytest.mark.parametrize("suffix", [".conll", ".jsonl", ".spacy"])
+def test_rename_type_makes_one_of_several_spellings(tmp_path: Path, suffix: str) -> None:
+    """Two mentions that touch stay two, although they have one type now."""
+    if suffix == ".spacy":
+        pytest.importorskip("spacy")
+    given = Sentence(("Ada", "Bob", "left"), (Span(0, 1, "Person"), Span(1, 2, "PER")))
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    write_sentences([given], source)
+    before = source.read_bytes()
+    words = ["data", "rename-type", str(source), "Person,PER", "PERSON", "--out", str(target)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert source.read_bytes() == before
+    (read,), _ = read_sentences(target)
+    assert read.words == given.words and [*read.spans] == [Span(0, 1, "PERSON"), Span(1, 2, "PERSON")]
+    again = CliRunner().invoke(app, words)  # nothing is overwritten without being asked
+    assert isinstance(again.exception, CorpusError) and "exists" in str(again.exception)
+
+
+def test_rename_type_of_a_folder_and_of_a_type_that_is_not_there(tiny_data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["data", "rename-type", str(tiny_data), "animal", "beast", "--out", str(out)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert Corpus.read(out).types == ["beast", "city", "dish", "person"]
+    wrong = CliRunner().invoke(app, [*words[:3], "anmal", *words[4:]])
+    assert "no type 'anmal'. Did you mean 'animal'" in str(wrong.exception)

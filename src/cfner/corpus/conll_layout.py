@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from cfner.corpus.formats import ReadOptions
@@ -17,13 +17,15 @@ from cfner.errors import CorpusError, located, nearest
 TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text")
 TAG_NAMES = ("ner", "ner_tag", "ner_tags", "tag", "tags", "label", "labels", "entity", "bio")
 
-DOCUMENT_MARKER = "-DOCSTART- line, left out"
+DOCUMENT_MARKER = "-DOCSTART- line between documents"
 COMMENT = "comment line"
 HEADER = "line with the names of the columns"
 BLANK_LINE = "line of blanks taken as the end of a sentence"
 
 LOOKED_AT = 200  # lines with something in them by which columns are told from prose
 _TAG = re.compile(r"O|[BIESLUM]-\S+")
+_ROWS_LOOKED_AT = 1000  # to tell words from tags
+
 _COLUMNS_COMMENT = re.compile(r"#\s*(?:global\.)?columns\s*[:=]?\s+(.+)", re.IGNORECASE)
 
 Line = tuple[int, str]
@@ -94,9 +96,29 @@ def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layo
                 f"{len(cells)} columns, but {len(names)} are named ({', '.join(names)}).",
                 remedy="Name every column of the file, in order.",
             )
-        token = _column(options.token_column, TOKEN_NAMES, 0, names, of=len(cells))
         tag = _column(options.tag_column, TAG_NAMES, -1, names, of=len(cells))
+        usual = -1 if tag == 0 else 0  # tags in the first column: words are in the last
+        token = _column(options.token_column, TOKEN_NAMES, usual, names, of=len(cells))
         return Layout(tabs, len(cells), token, tag, header)
+
+
+def refuse_swapped(lines: Iterable[Line], layout: Layout, path: Path) -> None:
+    """Tags where words are expected, and words where tags are: every word would become a type."""
+    cut = ((number, layout.cells(line)) for number, line in lines if line.strip() and number != layout.header)
+    rows = [row for row in islice(cut, _ROWS_LOOKED_AT) if len(row[1]) == layout.columns]
+    words, tags = ([cells[column] for _, cells in rows] for column in (layout.token, layout.tag))
+    if are_tags(words) and not are_tags(tags):
+        raise CorpusError(
+            f"the columns are swapped: tags such as {words[0]!r} stand where words are expected, and words "
+            f"such as {tags[0]!r} where tags are.",
+            where=f"{path}:{rows[0][0]}",
+            remedy=f"Name the column of the tags: --tag-column {layout.token}.",
+        )
+
+
+def are_tags(cells: Sequence[str]) -> bool:
+    """Whether these are tags and not words: in no text is half of the words O or B-something."""
+    return bool(cells) and 2 * sum(_TAG.fullmatch(cell.strip()) is not None for cell in cells) >= len(cells)
 
 
 def _names_in_comment(content: Sequence[Line]) -> list[str] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations
 from pathlib import Path
@@ -62,6 +62,17 @@ class Corpus:
         report = self.report.merge(ReadReport())  # a copy
         train, dev, test = (_thinned(self.split_named(split), n, report) for split in SPLITS)
         return Corpus(self.name, train, dev, test, report.verified())
+
+    def renamed(self, names: Mapping[str, str]) -> Corpus:
+        """The same corpus with other names of types."""
+        train, dev, test = (
+            tuple(
+                s.with_spans([replace(span, type=names.get(span.type, span.type)) for span in s.spans])
+                for s in self.split_named(split)
+            )
+            for split in SPLITS
+        )
+        return Corpus(self.name, train, dev, test, self.report)
 
     def split(self, dev: float = 0.1, test: float = 0.2, seed: int = 0) -> Corpus:
         """Divide the sentences of ``train`` into three splits, by a hash of seed and words.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 PLACES_KEPT = 5
+_TAKES_AWAY = re.compile("left out|dropped|not read")
 
 
 class Repair(NamedTuple):
@@ -70,6 +72,14 @@ class ReadReport:
             places=places,
             **{name: getattr(self, name) + getattr(other, name) for name in added},
         )
+
+    def left_out(self) -> list[str]:
+        """What of the data is not used, in words: sentences, words and mentions, each kind with its place.
+
+        Kinds that take something away say so by their names; the others are repairs that keep all.
+        """
+        kinds = sorted(kind for kind in self.repairs if _TAKES_AWAY.search(kind))
+        return [f"{kind}: {self.repairs[kind]:,}, first at {self.places[kind][0]}" for kind in kinds]
 
     def verified(self) -> ReadReport:
         """Itself, once the account balances; a token that got lost is a fault of the reader."""

@@ -11,6 +11,7 @@ from typing import IO
 
 from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError
+from cfner.files.near import did_you_mean
 
 BOM_REMOVED = "byte order mark removed"
 CRLF = "Windows line ending (CRLF)"
@@ -37,6 +38,11 @@ def first_character(path: Path) -> str:
     return beginning.lstrip("\ufeff \t\r\n")[:1]
 
 
+def refuse_missing(path: Path) -> None:
+    if not path.exists():
+        raise CorpusError("no such file.", where=str(path), remedy=f"{did_you_mean(path)}Check the path.")
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
@@ -54,7 +60,9 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
     """A line of bytes as text, without its ending; ``first``: whether it begins a file."""
     if first and raw.startswith(_UTF16_MARKS):
         raise CorpusError(
-            "the file is in UTF-16.", where=place, remedy="Convert it: iconv -f UTF-16 -t UTF-8 FILE."
+            "the file is in UTF-16.",
+            where=place,
+            remedy="Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE.",
         )
     if b"\0" in raw:
         raise CorpusError(
@@ -68,7 +76,8 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
         raise CorpusError(
             f"not valid UTF-8: byte {raw[error.start]:#04x} at byte {error.start + 1} of the line.",
             where=place,
-            remedy="Convert the file to UTF-8, for example: iconv -f LATIN1 -t UTF-8 FILE.",
+            remedy="Convert the file to UTF-8, for example: "
+            f"iconv -f {_likely(raw)} -t UTF-8 FILE > NEW_FILE.",
         ) from error
     line = line.removesuffix("\n")
     if line.endswith("\r"):
@@ -79,6 +88,17 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
         report.note(BOM_REMOVED, place)
         line = line.lstrip("\ufeff")
     return line
+
+
+def _likely(raw: bytes) -> str:
+    """The Western encoding that the bytes may be in. Windows-1252 is Latin-1 with quotes, dashes and the euro
+    sign in place of control characters, so it is the safe guess unless a byte is none of its characters.
+    """
+    try:
+        raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return "LATIN1"
+    return "WINDOWS-1252"
 
 
 def refuse_unwritable(text: str) -> None:

@@ -15,6 +15,7 @@ from cfner.corpus.conll_layout import (
     LOOKED_AT,
     Layout,
     Line,
+    are_tags,
     find_layout,
     is_document_marker,
     is_word,
@@ -26,7 +27,7 @@ from cfner.corpus.formats import ReadOptions
 from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.text_lines import decoded_line, refuse_unwritable, text_lines
+from cfner.corpus.text_lines import decoded_line, refuse_missing, refuse_unwritable, text_lines
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, CorpusError, located, nearest
 
@@ -51,6 +52,8 @@ _DOCUMENTS = (
     ".zip",
 )
 
+_LOOKED_AT = 100  # sentences, to tell words from tags
+
 
 def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
     """The sentences of a file (None: standard input), read while they are used.
@@ -62,6 +65,8 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
     words with their tags.
     """
     name = "standard input" if source is None else str(source)
+    if source is not None:
+        refuse_missing(source)  # now: lines are read when they are used, which is after a model was loaded
     lines = _lines(source, name)
     match format or _format_of(source):
         case None:
@@ -89,6 +94,12 @@ def unlabelled_text(source: str | Path) -> tuple[Sentence, ...]:
             "There is no training sentence in this folder." if path.is_dir() else "There is no text in it.",
             where=str(source),
             remedy="Name a file with one text per line, JSON lines or CoNLL columns, or a corpus folder.",
+        )
+    if are_tags([word for sentence in sentences[:_LOOKED_AT] for word in sentence.words]):
+        raise CorpusError(
+            f"The words of the text are tags such as {sentences[0].words[0]!r}: its columns are swapped.",
+            where=str(source),
+            remedy="Put them in order: cfner data convert FILE NEW_FILE --tag-column 0.",
         )
     return sentences
 

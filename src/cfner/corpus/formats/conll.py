@@ -19,6 +19,7 @@ from cfner.corpus.conll_layout import (
     is_document_marker,
     is_word,
     names_columns,
+    refuse_swapped,
     rows_of,
 )
 from cfner.corpus.formats import Format, ReadOptions
@@ -33,6 +34,8 @@ from cfner.errors import CorpusError, located
 def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     lines = list(text_lines(path, report))
     layout = find_layout(lines, path, options)
+    if options.tag_column is None and options.token_column is None:
+        refuse_swapped(lines, layout, path)
     rows = rows_of(lines, layout, str(path), report, partial(is_word, known_tags=_bare_tags(lines, layout)))
     return sentences_from_rows(list(rows), report, options.scheme)
 
