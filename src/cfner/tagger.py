@@ -19,10 +19,11 @@ from cfner.methods.registry import Method, MethodParameters, create
 from cfner.network.device import choose_device
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag
-from cfner.store.model_files import LoadedModel
-from cfner.store.model_folder import StoredStep
-from cfner.store.open import ModelRef, is_model_folder, load_step, open_model
+from cfner.store.model_files import LoadedModel, read_model
+from cfner.store.model_folder import ModelFolder, StoredStep
+from cfner.store.open import ModelRef, is_model_folder, open_model
 from cfner.store.save import save_step
+from cfner.store.step_files import read_facts
 from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
@@ -67,6 +68,7 @@ class ContinualTagger:
 
     @classmethod
     def from_config(cls, config: TrainingConfig) -> ContinualTagger:
+        _refuse_early(config)
         return cls(new_model(config), config)
 
     @classmethod
@@ -76,16 +78,19 @@ class ContinualTagger:
         How a training is watched (trackers, workers and the like) is never taken from the folder.
         """
         ref = ModelRef.parse(folder, step)
-        found = load_step(ref.source, ref.step)
-        recorded = usable_settings(found.record)
+        stored = ModelFolder(ref.source).verified(ref.step)
+        record = read_facts(stored)
+        recorded = usable_settings(record)
         try:
-            config = TrainingConfig.build(settings, recorded={**recorded, "encoder": found.model.encoder})
+            _refuse_early(TrainingConfig.build(settings, recorded=recorded))
+            model = read_model(stored)
+            config = TrainingConfig.build(settings, recorded={**recorded, "encoder": model.encoder})
         except ConfigError:
-            refuse_bad_settings(recorded, found.stored.folder)
+            refuse_bad_settings(recorded, stored.folder)
             raise
-        tagger = cls(found.model, config)
-        tagger.record = StepRecord.from_json(found.record)
-        tagger._saved, tagger._parent = found.stored, found.record["parent"]
+        tagger = cls(model, config)
+        tagger.record = StepRecord.from_json(record)
+        tagger._saved, tagger._parent = stored, record["parent"]
         return tagger
 
     @classmethod
@@ -94,6 +99,7 @@ class ContinualTagger:
         ref = ModelRef.parse(source, step)
         if is_model_folder(ref.source):
             return cls.load(ref.source, ref.step, **settings)
+        _refuse_early(TrainingConfig.build({**settings, "encoder": ref.source}))
         model = open_model(ref.source, ref.step, device=str(settings.get("device", "auto")))
         tagger = cls(model, TrainingConfig.build({**settings, "encoder": model.encoder}))
         tagger.record = StepRecord.of_import(model.labels, model.encoder, tagger.config)
@@ -268,3 +274,9 @@ class ContinualTagger:
                 "Learning a step was interrupted: this tagger is neither what it was nor what it should be.",
                 remedy="Load the last saved step anew with ContinualTagger.load.",
             )
+
+
+def _refuse_early(config: TrainingConfig) -> None:
+    """A wrong method or device is an error before a model is loaded."""
+    choose_device(config.device)
+    create(config.method, config.parameters, config.without, as_published=config.as_published)

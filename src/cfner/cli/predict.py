@@ -86,6 +86,7 @@ def predict(
     style = _style(output, json, out)
     if out is not None and out.exists() and not overwrite:
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
+    # before the model is opened: a missing file is reported at once
     sentences = _sentences(text or [], text_option or [], file, input_format)
     opened = open_for_prediction(model, step, runtime, device=device)
     found = tag_stream(opened, sentences, batch_size=batch_size)
