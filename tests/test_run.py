@@ -68,6 +68,7 @@ def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> 
     assert set(run) == {
         *("method", "data", "first", "per_step", "sampling", "seed", "steps", "slices", "confusion"),
         *("forgetting", "mean_forgetting", "last_macro_f1_30", "when_learned", "at_the_end", "lost"),
+        *("dropped_types", "left_out_types", "leftover_sentences"),
         *("mean_when_learned", "mean_at_the_end", "mean_lost", "worst_type", "worst_type_30"),
         *("mean_micro_f1", "mean_macro_f1", "last_micro_f1", "last_macro_f1", "hashes", "measured"),
     }

@@ -71,6 +71,7 @@ class Planned:
     first_key: str
     data: str  # the corpus' name
     text: str  # a hash of what it holds
+    left_out: tuple[str, ...]  # what of it no step learns from, in words
 
     @property
     def place(self) -> str:
@@ -97,7 +98,8 @@ def plan(cells: Iterable[Cell]) -> list[Planned]:
     for cell in cells:
         stream: TaskStream = stream_of(cell.source, cell.division, cell.seed)
         keys = cell.key(stream), cell.first_step_key(stream)
-        one = Planned(cell, *keys, stream.corpus_name, text_of(cell.source))
+        left_out = (*read(cell.source).report.left_out(), *stream.left_out())
+        one = Planned(cell, *keys, stream.corpus_name, text_of(cell.source), left_out)
         other = planned.setdefault(one.key, one)
         if other.cell.method != cell.method:  # tables would have the run under one of its names only
             raise ConfigError(

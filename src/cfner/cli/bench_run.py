@@ -10,7 +10,7 @@ import typer
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, say, table_of
+from cfner.cli.show import console, plain, say, table_of
 from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -256,9 +256,14 @@ def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mappin
     from cfner.benchmark.grid import RESULTS, GridFolder, plan
     from cfner.benchmark.runner import run_grid
     from cfner.cli.grid_view import GridView
+    from cfner.store.pretrained import require_encoder
 
     screen = console(stderr=True)
     planned = plan(cells)
+    for line in dict.fromkeys(
+        f"Note: {one.data} {one.cell.division.setting}: {what}." for one in planned for what in one.left_out
+    ):
+        screen.print(plain(line), soft_wrap=True)
     folder = GridFolder(out)
     if given["dry_run"]:
         for one in planned:
@@ -269,6 +274,9 @@ def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mappin
             )
         screen.print(f"{len(planned)} runs. Nothing was trained.")
         return
+    if given["ray"] is None:  # a cluster's machines may have what this one has not
+        for encoder in dict.fromkeys(one.cell.config.encoder for one in planned):
+            require_encoder(encoder)
     jobs = folder.add(planned, name, keep_models=given["keep_models"])
     finished_before = len(planned) - _cells(jobs)
     if finished_before:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.show import console, print_json, say, scores_table, table_of, training_progress
+from cfner.cli.show import console, plain, print_json, say, scores_table, table_of, training_progress
 from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def evaluate(
             reading=reading,
             progress=training_progress(),
         )
+        _tell_left_out(every.left_out)
         print_json(every.to_json()) if json else _tell_steps(every)
         return
     found = practice.evaluate(
@@ -74,7 +76,14 @@ def evaluate(
         device=device,
         reading=reading,
     )
+    _tell_left_out(found.left_out)
     print_json(found.to_json()) if json else _tell(found)
+
+
+def _tell_left_out(lines: Sequence[str]) -> None:
+    """On standard error: it must not spoil JSON."""
+    for line in lines:
+        console(stderr=True).print(plain(f"{line}."), soft_wrap=True)
 
 
 def _tell(found: Evaluated) -> None:

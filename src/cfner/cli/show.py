@@ -56,6 +56,12 @@ def say_read(name: str, report: ReadReport, types: Sequence[str]) -> None:
     say(f"{name}: format {report.format}, scheme {scheme}, {len(types)} types", "bold")
 
 
+def tell_left_out(name: str, report: ReadReport) -> None:
+    """What of the data is not used, on standard error: it must not be lost among results, or spoil JSON."""
+    for line in report.left_out():
+        console(stderr=True).print(plain(f"{name}: {line}."), soft_wrap=True)
+
+
 def splits_table(splits: Mapping[str, SplitFacts], types: Sequence[str], words: str) -> Table:
     """Splits across; down sentences, words (by the name given), mentions, and mentions of each type."""
     table = table_of(["", *splits], ())

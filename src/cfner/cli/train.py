@@ -9,7 +9,15 @@ import typer
 
 from cfner.cli import options as o
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, matrix_table, print_json, say, table_of, training_progress
+from cfner.cli.show import (
+    console,
+    matrix_table,
+    print_json,
+    say,
+    table_of,
+    tell_left_out,
+    training_progress,
+)
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
@@ -84,6 +92,7 @@ def train(
     load_methods(use)
     from cfner.benchmark.streams import Division, Source
     from cfner.methods import create
+    from cfner.store.pretrained import require_encoder
     from cfner.training.config import TrainingConfig
 
     settings = TrainingConfig.build(given, file=config, preset=preset)
@@ -99,7 +108,11 @@ def train(
         order=tuple(names(order)) if order else None,
         unlabelled=tuple(unlabelled or ()),
     )
-    stream = Division(first, per_step, sampling).stream(source.read(), source, settings.seed)
+    corpus = source.read()
+    tell_left_out(corpus.name, corpus.report)
+    stream = Division(first, per_step, sampling).stream(corpus, source, settings.seed)
+    if not dry_run and not resume:  # a run that has begun may need it no more
+        require_encoder(settings.encoder)
     if dry_run:
         _tell_plan(stream, settings, json)
         return
@@ -125,9 +138,6 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
     console().print(table_of(("step", "types", "sentences", "mentions"), rows, title=title, left=4))
     for warning in manifest.get("warnings", []):
         say(f"Note: {warning}")
-    if stream.dropped_types:
-        dropped = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
-        say(f"Dropped, fewer than {stream.min_mentions} mentions: {dropped}")
     epochs = [config.epochs_for(len(step.train)) for step in stream]
     read = sum(len(step.train) * times for step, times in zip(stream, epochs, strict=True))
     said = "-".join(str(number) for number in sorted({min(epochs), max(epochs)}))

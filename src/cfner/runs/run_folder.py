@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from cfner.errors import ModelError
 from cfner.evaluation.forgetting import StepMatrix
 from cfner.evaluation.scores import Scores
 from cfner.files.json_files import write_json_atomic
+from cfner.files.lock import FILE as LOCK
 from cfner.files.lock import locked
-from cfner.files.owned import is_free
+from cfner.files.owned import foreign_items, is_free
 from cfner.store.lineage import lineage
 from cfner.store.link_steps import link_files
 from cfner.store.model_folder import SEAL, ModelFolder
@@ -80,8 +81,9 @@ class RunFolder:
                 where=str(self.path),
                 remedy="Choose another folder with --out.",
             )
+        there_before, begun = self.path.exists(), (self.path / RUN).is_file()
         with locked(self.path):
-            if (self.path / RUN).is_file():
+            if begun:
                 self._refuse_other(hashes, resume)
             else:
                 self.model.sweep()
@@ -89,9 +91,26 @@ class RunFolder:
                 write_json_atomic(
                     self.path / RUN, {"hashes": hashes, "manifest": manifest, "config": settings}
                 )
-            self._complete(first)
-            processes.wait_for_everyone()
-            yield self._saved(progress)
+            try:
+                self._complete(first)
+                processes.wait_for_everyone()
+                yield self._saved(progress)
+            except Exception:
+                if not begun:
+                    with suppress(OSError, ModelError):  # what went wrong first is told
+                        self._leave_nothing(there_before)
+                raise
+
+    def _leave_nothing(self, folder: bool) -> None:
+        """Take away the record of a run that failed before anything was trained: the next call is free to
+        begin. ``folder``: whether the folder itself was there before.
+        """
+        if foreign_items(self.path, {RUN}):  # a step, the state of one, or logs
+            return
+        for name in (RUN, LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        if not folder:
+            self.path.rmdir()  # unless somebody waits for the lock
 
     def _complete(self, first: Path | None) -> None:
         """Take over the first step, if none is there; finish what was stopped before a step was current."""

@@ -52,6 +52,9 @@ class RunResult:
                 {"sentences": len(part), "mentions": dict(sorted(mention_counts(part).items()))}
                 for part in self.stream.slices
             ],
+            "dropped_types": dict(self.stream.dropped_types),
+            "left_out_types": list(self.stream.left_out_types),
+            "leftover_sentences": self.stream.leftover,
             "hashes": self.hashes,
             "measured": {
                 "seconds": self.seconds,
@@ -81,8 +84,11 @@ def run_stream(
             f"'{stream.corpus_name}' has no test sentences, so no step can be scored.",
             remedy="Give a folder with a test file, or make one with 'cfner data split'.",
         )
+    progress = progress or Silent()
+    for line in stream.left_out():
+        progress.note(f"Note: {line}.")
     hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
-    folder, progress = None if out is None else RunFolder(out, stream, config), progress or Silent()
+    folder = None if out is None else RunFolder(out, stream, config)
     opened = (
         nullcontext((ContinualTagger.from_config(config), StepMatrix()))
         if folder is None

@@ -125,7 +125,15 @@ class UnfinishedModel:
                 if first is not None and first.scored_on is not None:
                     add_scores(here, first.scored_on, {saved.hash: first.scores})
                 here.point_to(saved.name)
-            yield
+            before = here.names()
+            try:
+                yield
+            except Exception:
+                # failed, not stopped: without a state to go on from there is nothing to keep
+                with suppress(OSError, ModelError):  # what went wrong first is told
+                    if here.names() == before and not (here.path / UNFINISHED_STEP).exists():
+                        self._remove()
+                raise
 
     def publish(self, accepted: bool) -> StoredStep:
         """Put the new model in its place, or aside; its new step as it is there."""

@@ -81,9 +81,7 @@ def _facts(sentences: Sequence[Sentence]) -> dict[str, Any]:
 
 
 def _warnings(stream: TaskStream) -> list[str]:
-    warnings = _overlap_warnings(stream)
-    if stream.leftover:
-        warnings.append(f"{stream.leftover} training sentence(s) are in no slice, left over by rounding")
+    warnings = [*_overlap_warnings(stream), *left_out_of(stream)]
     if stream.missing_in_last_step:
         warnings.append(
             f"the last step has {stream.missing_in_last_step} type(s) fewer than {stream.setting} says"
@@ -92,6 +90,21 @@ def _warnings(stream: TaskStream) -> list[str]:
         labelled = mention_counts(step.train)
         warnings += [f"{step.name} has no mention of its type '{t}'" for t in step.types if not labelled[t]]
     return warnings
+
+
+def left_out_of(stream: TaskStream) -> list[str]:
+    """What of the corpus no step learns from, in words."""
+    said = []
+    if stream.dropped_types:
+        counts = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
+        said.append(
+            f"types dropped, with fewer than {max(1, stream.min_mentions)} training mentions: {counts}"
+        )
+    if stream.left_out_types:
+        said.append(f"types left out, which the order does not name: {', '.join(stream.left_out_types)}")
+    if stream.leftover:
+        said.append(f"{stream.leftover} training sentence(s) are in no slice, left over by rounding")
+    return said
 
 
 def _overlaps(stream: TaskStream) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.errors import ConfigError, StreamError, nearest
-from cfner.stream.manifest import manifest_of, sentences_hash
+from cfner.stream.manifest import left_out_of, manifest_of, sentences_hash
 from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.slicing import slices_by
 
@@ -287,6 +287,10 @@ class TaskStream:
     def manifest(self) -> dict[str, Any]:
         """The split as JSON-able facts. Its ``hash`` covers data and settings, not the name of the corpus."""
         return manifest_of(self)
+
+    def left_out(self) -> list[str]:
+        """What of the corpus no step learns from, in words: types below ``min_mentions``, and the rest."""
+        return left_out_of(self)
 
     @property
     def missing_in_last_step(self) -> int:

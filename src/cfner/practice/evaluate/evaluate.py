@@ -35,6 +35,7 @@ class Evaluated:
     unlabelled: tuple[str, ...]  # known, and not labelled: set aside, unless all types were asked for
     device: str
     saved: bool
+    left_out: tuple[str, ...] = ()  # what of the data is not used, in words
 
     @property
     def set_aside(self) -> int:
@@ -50,6 +51,7 @@ class Evaluated:
             "unlabelled_types": list(self.unlabelled),
             "device": self.device,
             "saved": self.saved,
+            "left_out": list(self.left_out),
         }
 
 
@@ -62,6 +64,7 @@ class EvaluatedSteps:
     known: Mapping[int, tuple[str, ...]]
     device: str
     saved: bool
+    left_out: tuple[str, ...] = ()  # what of the data is not used, in words
 
     @property
     def types(self) -> list[str]:
@@ -78,7 +81,13 @@ class EvaluatedSteps:
             }
             for number, scores in self.scores.items()
         ]
-        return {"set": self.on.to_json(), "steps": steps, "device": self.device, "saved": self.saved}
+        return {
+            "set": self.on.to_json(),
+            "steps": steps,
+            "device": self.device,
+            "saved": self.saved,
+            "left_out": list(self.left_out),
+        }
 
 
 def evaluate(
@@ -100,7 +109,7 @@ def evaluate(
     """
     ref = ModelRef.parse(model, step)
     _refuse_saving(ref, save, all_types)
-    sentences, on = labelled_set(data, **(reading or {}))
+    sentences, on, left_out = labelled_set(data, **(reading or {}))
     tagger: ContinualTagger | OnnxTagger
     if is_onnx_folder(ref.source):
         tagger = OnnxTagger.read(ref.source, batch_size=batch_size, device=device)
@@ -112,7 +121,7 @@ def evaluate(
         stored = lineage_step(ref.source, ref.step)
         _store(ModelFolder(ref.source), on, {stored.hash: scores})
     unknown = tuple(t for t in on.mentions if t not in tagger.types)
-    return Evaluated(on, scores, unknown, unlabelled, str(tagger.device), save)
+    return Evaluated(on, scores, unknown, unlabelled, str(tagger.device), save, left_out)
 
 
 def evaluate_steps(
@@ -134,7 +143,7 @@ def evaluate_steps(
             "Only a model folder has several steps.", where=str(model), remedy="Leave out all_steps."
         )
     folder, note = ModelFolder(model), (progress or Silent()).note
-    sentences, on = labelled_set(data, **(reading or {}))
+    sentences, on, left_out = labelled_set(data, **(reading or {}))
 
     def keep(scores: dict[str, Scores]) -> None:
         if save:
@@ -142,20 +151,23 @@ def evaluate_steps(
 
     scored = score_steps(model, sentences, on, batch_size=batch_size, device=device, note=note, kept=keep)
     known = {number: lineage_step(model, number).known for number in scored}
-    return EvaluatedSteps(on, scored, known, str(choose_device(device)), save)
+    return EvaluatedSteps(on, scored, known, str(choose_device(device)), save, left_out)
 
 
 def labelled_set(
     data: str | Path | Sequence[Sentence], **reading: Any
-) -> tuple[Sequence[Sentence], SentenceSet]:
-    """The sentences of a labelled file or of a folder's test split, and what they are called."""
+) -> tuple[Sequence[Sentence], SentenceSet, tuple[str, ...]]:
+    """The sentences of a labelled file or of a folder's test split, what they are called, and what of the
+    data is not used.
+    """
     if not isinstance(data, str | Path):
-        return data, SentenceSet.of(data, "sentences")
+        return data, SentenceSet.of(data, "sentences"), ()
     corpus = Corpus.read(data, **reading)
     sentences = corpus.test if Path(data).is_dir() else corpus.train
     if not sentences:
         raise CorpusError("There is no test split.", where=str(data), remedy="Name a labelled file instead.")
-    return sentences, SentenceSet.of(sentences, set_name(data))
+    left_out = tuple(f"{corpus.name}: {line}" for line in corpus.report.left_out())
+    return sentences, SentenceSet.of(sentences, set_name(data)), left_out
 
 
 def set_name(data: str | Path) -> str:
