@@ -1,4 +1,4 @@
-"""``cfner data``: look at corpora, convert and split them."""
+"""``cfner data``: look at corpora, convert and split them, rename their types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cfner.corpus.sentence import Sentence
     from cfner.practice.check.findings import SplitFacts
 
-app = typer.Typer(name="data", help="Look at corpora, convert and split them.", no_args_is_help=True)
+app = typer.Typer(
+    name="data", help="Look at corpora, convert and split them, rename their types.", no_args_is_help=True
+)
 
 TokenColumn = Annotated[str | None, o.Flag(help="Column or field of the words or the text.")]
 SchemeOption = Annotated[
@@ -64,11 +66,7 @@ def convert(
 ) -> None:
     """Write a corpus in another format or scheme."""
     corpus = _read(source, from_scheme, locals())
-    if corpus.dev or corpus.test or Path(source).is_dir():
-        files = _split_files(corpus, target, to)
-    else:
-        files = {target: corpus.train}
-    _write(files, corpus, locals())
+    _write(_files(corpus, source, target, to), corpus, locals())
 
 
 @app.command()
@@ -93,6 +91,41 @@ def split(
     """Divide one file into train, dev and test; equal sentences stay together."""
     corpus = _read(source, from_scheme, locals()).split(dev, test, seed)
     _write(_split_files(corpus, target, to), corpus, locals())
+
+
+@app.command("rename-type")
+def rename_type(
+    source: Annotated[str, typer.Argument(metavar="IN", help="A file, a folder or a dataset.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The type to rename; several with commas.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name, which may be there already.")],
+    out: Annotated[Path, o.Flag("--out", "-o", help="The file to write; a folder if IN has several splits.")],
+    to: Annotated[str | None, o.Flag(help="Format to write; by default what OUT's suffix says.")] = None,
+    scheme: Annotated[str, o.Flag(help="Tag scheme to write.")] = "BIO",
+    format: o.Format = None,
+    tag_column: o.TagColumn = None,
+    token_column: TokenColumn = None,
+    from_scheme: SchemeOption = None,
+    labels: Labels = None,
+    overwrite: Overwrite = False,
+    json: o.Json = False,
+) -> None:
+    """Give entity types of a corpus another name: several spellings of a type become one.
+
+    IN stays as it is. OUT gets its words and labels, not further columns or fields.
+    """
+    corpus = _read(source, from_scheme, locals())
+    known = corpus.types
+    olds = [old] if old in known else names(old)  # a name may have a comma
+    for name in olds:
+        if name not in known:
+            raise ConfigError(f"The data has no type '{name}'.", where=source, remedy=nearest(name, known))
+    if not new.strip() or new != new.strip():
+        raise ConfigError(
+            f"'{new}' cannot be the name of a type.", remedy="Give one without blanks around it."
+        )
+    renamed = corpus.renamed(dict.fromkeys(olds, new))
+    files = _files(renamed, source, out, to)
+    _write(files, renamed, locals())
 
 
 @app.command()
@@ -138,6 +171,12 @@ def _read(path: str, scheme: str | None, given: Mapping[str, Any]) -> Corpus:
         every=given.get("every", 1),
         **{name: given[name] for name in ("format", "tag_column", "token_column")},
     )
+
+
+def _files(corpus: Corpus, source: str, target: Path, to: str | None) -> dict[Path, tuple[Sentence, ...]]:
+    """One file, or one for each split if the source has several."""
+    several = bool(corpus.dev or corpus.test) or Path(source).is_dir()
+    return _split_files(corpus, target, to) if several else {target: corpus.train}
 
 
 def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tuple[Sentence, ...]]:
