@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cfner.cli.check import check as check_command
+from cfner.cli.main import app as whole_app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
@@ -30,12 +31,13 @@ from cfner.practice.check.curve import Advice, advice_on
 from cfner.practice.check.findings import SEVERITIES, CheckReport, Finding, ModelFacts
 from cfner.practice.check.mentions import (
     balance_findings,
+    column_findings,
     labelled_surfaces,
     rarity_findings,
     surface_findings,
     unlabelled_surfaces,
 )
-from cfner.practice.check.names import look_alike, look_alikes
+from cfner.practice.check.names import look_alike, look_alikes, name_findings
 from cfner.practice.check.sentences import character_findings, length_findings, repetition_findings
 from cfner.practice.learn.plan import OLD_LABELS, plan_step
 from cfner.stream.stream import Step
@@ -142,6 +144,50 @@ def test_no_real_corpus_has_types_that_look_alike() -> None:
     for folder in sorted(Path(os.environ["CFNER_DATA"]).iterdir()):
         if (folder / "dev.txt").is_file():
             assert look_alikes(Corpus.read(folder / "dev.txt").types) == [], folder.name
+
+
+SPELLINGS = ("Prod", "PROD", "product", "Products", "PRODUCT")
+
+
+def test_all_spellings_of_a_type_are_one_finding_with_a_command_that_mends_it(tmp_path: Path) -> None:
+    data = tmp_path / "five spellings.conll"
+    counts = {name: number for number, name in enumerate(SPELLINGS, start=1)}
+    write_sentences(
+        [
+            Sentence(("buy", "x", str(n)), (Span(1, 2, name),))
+            for name in SPELLINGS
+            for n in range(counts[name])
+        ],
+        data,
+    )
+    alike = [f for f in check(data).findings if f.kind == "similar types"]
+    (finding,) = alike
+    assert finding.severity == "error" and all(f"'{name}'" in finding.message for name in SPELLINGS)
+    assert finding.command is not None
+    words = shlex.split(finding.command)
+    assert words[:2] == ["cfner", "data"]
+    assert runner.invoke(whole_app, words[1:]).exit_code == 0
+    mended = Corpus.read(tmp_path / "five spellings-renamed.conll")
+    assert mended.mentions("train") == {"PRODUCT": 15}  # the name with the most mentions stays
+    assert "similar types" not in kinds(check(tmp_path / "five spellings-renamed.conll").findings)
+
+
+def test_a_known_name_wins_and_names_learned_as_two_types_are_two() -> None:
+    (finding,) = name_findings(["PER", "persons"], ["person", "city"])
+    assert finding.kind == "similar to a known type" and "knows as 'person'" in finding.message
+    assert list(name_findings(["PER", "person"], ["PER", "person"])) == []
+    (weak,) = name_findings(["instrument", "instrumnet"], [])
+    assert weak.severity == "note"
+
+
+def test_data_that_was_surely_read_wrongly() -> None:
+    assert kinds(column_findings([sentence("ada", (0, 1, "x"))] * 20)) == ["one word each"]
+    assert kinds(column_findings([sentence("ada", (0, 1, "x"))] * 19)) == []
+    words = [sentence(f"in word{n}", (1, 2, f"word{n}")) for n in range(100)]
+    assert kinds(column_findings(words)) == ["types like words"]
+    assert kinds(column_findings(words[:99])) == []
+    labelled = [f.severity for f in balance_findings([sentence("ada bob", (0, 2, "x"))] * 50)]
+    assert labelled == ["error"]  # a hundred words, and none is O
 
 
 # sentences
@@ -333,7 +379,7 @@ def quick(data: Path, model: Path, **options: Any) -> CheckReport:
 def test_a_new_name_for_a_known_type_is_noticed(two_steps: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
     data = new_data(tiny_corpus, tmp_path, {"city": "Cities", "person": "who"})
     report = quick(data, two_steps)
-    assert report.exit_code == 0 and report.plan is not None and report.model is not None
+    assert report.exit_code == 1 and report.plan is not None and report.model is not None
     assert report.plan.new == ("Cities", "who") and set(report.plan.kept) == {
         "animal",
         "city",

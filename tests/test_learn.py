@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,13 +22,14 @@ from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.writers import write_sentences
-from cfner.errors import CfnerError, ConfigError, ModelError
+from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.files.lock import locked
 from cfner.network.network import Network
 from cfner.practice.history.history import history, rename, rollback, verify
 from cfner.practice.learn.learn import learn as learn_and_estimate
 from cfner.practice.learn.new_data import NewData
 from cfner.tagger import ContinualTagger
+from cfner.training.progress import Silent
 from strangers import ORDERS, make_checkpoint
 
 NEW = ("dish", "person")
@@ -684,3 +688,109 @@ def test_an_earlier_step_can_be_learned_from(one_step: Path, files: dict[str, st
     assert done.exit_code == 0, done.output
     last = verify(tmp_path / "m2")[-1]
     assert (last.number, last.parent) == (3, 1) and set(last.all_types) == {"animal", "city", *NEW}
+
+
+# -- nothing silent ----------------------------------------------------------------------------------------
+
+
+class Notes(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture
+def spelled(tiny_corpus: Corpus, tmp_path: Path) -> Path:
+    """Persons, in five spellings of one label."""
+    names, count = ("person", "Person", "PERSON", "Persons", "PER"), itertools.count()
+    path = tmp_path / "five.conll"
+    write_sentences(
+        [
+            s.with_spans([replace(span, type=names[next(count) % 5]) for span in s.only(["person"]).spans])
+            for s in tiny_corpus.train
+        ],
+        path,
+    )
+    return path
+
+
+def test_five_spellings_of_a_label_are_refused_before_a_model_is_loaded(
+    one_step: Path, spelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("cfner.tagger.read_model", die)
+        done = cfner("learn", one_step, spelled, "--out", tmp_path / "m2")
+    said = str(done.exception)
+    assert isinstance(done.exception, CorpusError) and "one type under 5 names" in said
+    assert "cfner data rename-type" in said and "--unchecked" in said
+    assert not (tmp_path / "m2").exists() and not (tmp_path / "m2.unfinished").exists()
+    words = shlex.split(said[said.index("cfner data") : said.index(" . ")])
+    assert cfner(*words[1:]).exit_code == 0
+    mended = cfner("learn", one_step, words[-1], "--out", tmp_path / "m2", "--epochs", 1)
+    assert mended.exit_code == 0 and "Learned: PER" in mended.output
+
+
+def test_unchecked_learns_what_would_be_refused_and_says_so(
+    one_step: Path, spelled: Path, tmp_path: Path
+) -> None:
+    options = ("--out", tmp_path / "m2", "--epochs", 1, "--unchecked", "--json")
+    done = cfner("learn", one_step, spelled, *options)
+    assert done.exit_code == 0 and "error: 'PER'" in done.stderr
+    learned = json.loads(done.stdout)
+    assert len(learned["new_types"]) == 5
+    assert "similar types" in {finding["kind"] for finding in learned["findings"]}
+
+
+@pytest.mark.parametrize("source", ["folder", "checkpoint"])
+def test_a_new_name_of_a_known_type_is_refused(
+    source: str, one_step: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    """The types of a checkpoint come with its weights, those of a folder are known before."""
+    model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
+    write_sentences(Corpus("c", tiny_corpus.train).renamed({"city": "Cities"}).train, tmp_path / "new.conll")
+    with pytest.raises(CorpusError, match=r"knows as 'city'.*rename-type"):
+        learn(model, str(tmp_path / "new.conll"), out=tmp_path / "m2", types=["Cities"])
+
+
+def test_warnings_of_the_check_are_printed_and_do_not_stop(
+    one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    watch = Notes()
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=watch)
+    assert "few mentions" in {finding.kind for finding in learned.findings}
+    assert any(line.startswith("warning: 2 types have fewer than 50") for line in watch.lines)
+
+
+def test_labels_and_sentences_that_are_dropped_are_printed_and_returned(
+    one_step: Path, files: dict[str, str], tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    text = tmp_path / "text.txt"
+    same = [" ".join(s.words) for s in tiny_corpus.train]
+    other = [f"the heron number {number} went to oslo" for number in range(150)]
+    text.write_text("\n".join([*same, *other]))
+    replay = tmp_path / "mixed.conll"
+    write_sentences(tiny_corpus.dev, replay)
+    watch = Notes()
+    learned = learn(
+        one_step, files["full"], out=tmp_path / "m2", types=["dish"], settings={"epochs": 1},
+        replay=replay, unlabelled=[text], reading={"every": 2}, progress=watch,
+    )  # fmt: skip
+    said = "\n".join(learned.left_out)
+    assert "labels dropped, of types that this step does not learn: animal (" in said
+    assert "sentence left out by every=2: 30, first at" in said
+    assert "Old sentences: labels dropped, of types that are not old: dish (" in said
+    assert "unlabelled sentences left out: the new data has them, too" in said
+    assert set(learned.left_out) <= set(watch.lines)
+    assert learned.to_json()["left_out"] == list(learned.left_out)
+
+
+@pytest.mark.parametrize("setting", [{"max_length": 100000}, {"lr_encoder": 1e30}])
+def test_a_learn_that_fails_leaves_nothing(
+    setting: dict[str, Any], one_step: Path, files: dict[str, str], tmp_path: Path
+) -> None:
+    with pytest.raises(CfnerError):
+        learn(one_step, files["new"], out=tmp_path / "m2", settings={**FAST, **setting})
+    assert not (tmp_path / "m2").exists() and not (tmp_path / "m2.unfinished").exists()
+    assert learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST).accepted

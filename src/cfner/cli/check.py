@@ -140,7 +140,7 @@ def _tell(report: CheckReport) -> None:
         say(_time(report.time))
     if report.curve is not None:
         _tell_curve(screen, report.curve)
-    said = "Next:" if report.plan is not None else "'cfner learn' would refuse. When this is settled:"
+    said = "'cfner learn' would refuse. When this is settled:" if report.errors else "Next:"
     screen.print(said, style="bold")
     # never wrapped: it is there to be copied
     say(f"  {report.next_command}", wrap=False)
@@ -167,6 +167,8 @@ def _tell_finding(screen: Console, finding: Finding) -> None:
     screen.print(head)
     if finding.remedy:
         screen.print(Padding(plain(finding.remedy), (0, 0, 0, 2)), style="dim")
+    if finding.command:
+        say(f"    {finding.command}", wrap=False)  # never wrapped: it is there to be copied
     if finding.where:
         # a place must stay whole, to be copied into an editor
         say(f"  at {finding.where}", "dim", wrap=False)

@@ -102,12 +102,17 @@ def learn(
         float,
         Flag(min=0, help="Share of the sentences that is held out, where one part is."),
     ] = 0.15,
+    unchecked: Annotated[
+        bool,
+        Flag("--unchecked", help="Learn although 'cfner check' finds something that is surely wrong."),
+    ] = False,
     json: o.Json = False,
 ) -> None:
     """Teach a model new entity types from text labelled with them alone, and report what became of the old.
 
     The old model is never changed: the new one goes to --out, or is added as a step (--in-place) that
-    'cfner rollback' can undo. Run 'cfner check' first.
+    'cfner rollback' can undo. The data is checked first: warnings are printed, and what is surely wrong stops
+    it ('cfner check' says more).
     """
     given = from_flags(locals(), set_)
     load_methods(use)
@@ -131,6 +136,7 @@ def learn(
         config=config,
         settings=given,
         reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
+        unchecked=unchecked,
         progress=training_progress(),
     )
     if json:

@@ -86,13 +86,13 @@ def train(
     resumed = unfinished.read(network, optimiser, schedule, bank) if unfinished is not None else None
     state = resumed or TrainingState()
     _note_threads(state, progress)
-    # several processes are stopped by whoever started them, not all in the same batch
-    stoppable = unfinished is not None and accelerator.num_processes == 1
     last = epochs if stop_after is None else min(stop_after, epochs)
     progress.start(name, last - state.epoch, len(loader))
     with ExitStack() as stack:
         stack.callback(progress.end)
-        interrupt = stack.enter_context(deferred_interrupt()) if stoppable else Interrupt()
+        # several processes are stopped by whoever started them, not all in the same batch
+        alone = unfinished is not None and accelerator.num_processes == 1
+        interrupt = stack.enter_context(deferred_interrupt()) if alone else Interrupt()
 
         def stop_if_asked(batches: int = 0, sums: dict[str, Tensor] | None = None) -> None:
             if not interrupt.asked or unfinished is None:
@@ -113,8 +113,7 @@ def train(
             )
             if bank is not None and accelerator.num_processes > 1:
                 bank.exchange(lambda part: accelerator.reduce(part, "sum"))
-            figures = {term: float(value) / len(loader) for term, value in sums.items()}
-            figures |= {} if evaluate is None else evaluate(network)
+            figures = _means(sums, len(loader)) | ({} if evaluate is None else evaluate(network))
             if state.note(epoch, figures) and evaluate is not None:
                 state.best_weights = {key: value.clone() for key, value in network.state_dict().items()}
             accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
@@ -260,6 +259,10 @@ def _stopped(name: str, state: TrainingState, epochs: int, batches: int) -> str:
     if state.part is not None:
         place = f"in epoch {state.epoch + 1} of {epochs}, after batch {state.part.batches} of {batches}"
     return f"{name} was stopped {place}. All of this is kept: the next call goes on exactly there."
+
+
+def _means(sums: dict[str, Tensor], batches: int) -> dict[str, float]:
+    return {term: float(value) / batches for term, value in sums.items()}
 
 
 def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfner.corpus.corpus import Corpus
-from cfner.corpus.sentence import Sentence
-from cfner.corpus.split_files import SPLITS
 from cfner.errors import CfnerError, ConfigError, nearest
 from cfner.practice.check.commands import next_command
 from cfner.practice.check.findings import (
@@ -24,14 +22,7 @@ from cfner.practice.check.findings import (
     note,
     split_facts,
 )
-from cfner.practice.check.mentions import balance_findings, rarity_findings, surface_findings
-from cfner.practice.check.names import name_findings
-from cfner.practice.check.sentences import (
-    character_findings,
-    length_findings,
-    reading_findings,
-    repetition_findings,
-)
+from cfner.practice.check.quick import data_findings
 from cfner.practice.learn.new_data import HELD_OUT, NewData
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
 from cfner.practice.learn.types_found import SAMPLE
@@ -85,6 +76,7 @@ def check(
         )
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
     corpus = Corpus.read(data, **reading)
+    texts = read_unlabelled(unlabelled)  # a missing file is told before a model is loaded
     tagger: ContinualTagger | None = None
     if model is not None:
         from cfner.tagger import ContinualTagger
@@ -98,14 +90,13 @@ def check(
     shape: LearningCurve | None = None
     if plan is None or tagger is None:
         current = sorted(corpus.mentions("train")) if plan is None else plan.current
-        findings += _data_findings(corpus, current, known)
+        findings += data_findings(corpus, current, known, str(data), reading)
         if plan is not None:
             train, dev = len(corpus.train), len(corpus.dev)
             learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev, chooses_epoch=False)
     else:
-        texts = read_unlabelled(unlabelled)
         found, learn, facts, time, step = _beside_model(
-            corpus, tagger, plan, str(model), texts, sample, seconds
+            corpus, tagger, plan, str(data), reading, str(model), texts, sample, seconds
         )
         findings += found
         if curve and learn is not None:
@@ -136,6 +127,8 @@ def _beside_model(
     corpus: Corpus,
     tagger: ContinualTagger,
     plan: StepPlan,
+    data: str,
+    reading: Mapping[str, Any],
     source: str,
     texts: Texts,
     sample: int,
@@ -165,7 +158,7 @@ def _beside_model(
         *refused,
         *text_findings(facts),
         *([] if reads or not texts else [_not_read(tagger.method.variant)]),
-        *_data_findings(corpus, plan.current, tagger.types, () if corpus.dev else fresh.dev),
+        *data_findings(corpus, plan.current, tagger.types, data, reading, () if corpus.dev else fresh.dev),
         *of_model.window_findings(tagger.model, text),
     ]
     time = None
@@ -239,18 +232,3 @@ def _old_label_findings(
             "together with the new ones. Any mention of them that is not labelled teaches that it is none.",
             remedy="If they are not labelled everywhere, use --old-labels ignore.",
         )
-
-
-def _data_findings(
-    corpus: Corpus, current: Sequence[str], known: Sequence[str], held_out: Sequence[Sentence] = ()
-) -> list[Finding]:
-    return [
-        *name_findings(current, known),
-        *rarity_findings(corpus, current, held_out),
-        *repetition_findings(corpus),
-        *balance_findings(corpus.train),
-        *surface_findings(corpus.train, current),
-        *character_findings([s for split in SPLITS for s in corpus.split_named(split)]),
-        *length_findings(corpus.train),
-        *reading_findings(corpus.report),
-    ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.formats import writable_formats
 from cfner.practice.check.findings import LearnPlan
 from cfner.practice.check.mentions import FEW
 
@@ -41,6 +42,17 @@ def next_command(
         first = _flags(out="model", first=len(plan.new), min_mentions=1 if rare else None, order=order)
         words = ["train", data, *first, *_flags(**reading)]
     return shlex.join(["cfner", *words])
+
+
+def rename_command(data: str, reading: Mapping[str, Any], names: Sequence[str], into: str) -> str:
+    """What gives types of the data another name."""
+    path = Path(data)
+    known = {suffix for format in writable_formats().values() for suffix in format.suffixes}
+    suffix = "" if path.is_dir() else path.suffix if path.suffix.lower() in known else ".jsonl"
+    out = str(path.with_name(f"{path.stem}-renamed{suffix}"))
+    given = {name: reading.get(name) for name in ("format", "tag_column", "token_column")}
+    flags = _flags(out=out, **given)
+    return shlex.join(["cfner", "data", "rename-type", data, ",".join(names), into, *flags])
 
 
 def _flags(**values: Any) -> list[str]:

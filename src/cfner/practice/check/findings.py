@@ -36,6 +36,13 @@ class Finding:
     message: str
     where: str | None = None
     remedy: str | None = None
+    command: str | None = None  # ready to be copied, if one does what the remedy says
+
+    def in_words(self) -> str:
+        """All of it in one paragraph."""
+        command = None if self.command is None else f"{self.command} ."
+        place = None if self.where is None else f"({self.where})"
+        return " ".join(part for part in (self.message, place, self.remedy, command) if part)
 
     @classmethod
     def refusal(cls, error: CfnerError, kind: str = "refused") -> Finding:

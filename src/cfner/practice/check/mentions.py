@@ -17,6 +17,8 @@ _OFTEN: Final = 5  # times a surface form is labelled before its silence elsewhe
 _LETTERS: Final = 3
 _WORDS: Final = 6  # longest surface form that is looked for among unlabelled words
 _SECOND_TYPE: Final = 0.2
+_SURE: Final = 100  # words from which it is no accident that none is O; types from which they are too many
+_ALONE: Final = 20  # sentences from which it is no accident that all are single words
 
 Surface = tuple[str, ...]
 
@@ -68,12 +70,36 @@ def rarity_findings(
         )
 
 
+def column_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
+    """Signs that the file was not read as it was meant: a sentence per word, or types that are words."""
+    if len(sentences) >= _ALONE and all(len(sentence) == 1 for sentence in sentences):
+        yield Finding(
+            "error",
+            "one word each",
+            f"Each of the {len(sentences):,} training sentences is a single word, so that no word has a "
+            "context to be learned from.",
+            where=sentences[0].source,
+            remedy="Write an empty line only between sentences, not after every word.",
+        )
+    types = mention_counts(sentences)
+    if len(types) >= _SURE and types.total() < 2 * len(types):
+        yield Finding(
+            "error",
+            "types like words",
+            f"The data has {len(types):,} types, but only {types.total():,} mentions: {some(sorted(types))}. "
+            "The tags may be another column's (words or lemmas, say).",
+            where=sentences[0].source,
+            remedy="Check with --tag-column that the right column is read.",
+        )
+
+
 def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
     """Data in which everything is labelled: every word, or at least something in every sentence."""
     words = sum(len(sentence) for sentence in sentences)
     labelled = sum(span.end - span.start for sentence in sentences for span in sentence.spans)
     if words and labelled == words:
-        yield warning(
+        yield Finding(
+            "error" if words >= _SURE else "warning",
             "no O",
             f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
             "(parts of speech, say), and a model would learn to label everything.",

@@ -7,7 +7,7 @@ all words must correspond: ``date`` and ``date-birth`` are different types.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import combinations, product, zip_longest
@@ -87,24 +87,68 @@ def look_alikes(names: Iterable[str], others: Iterable[str] | None = None) -> li
     return [found for pair in pairs if (found := look_alike(*pair)) is not None]
 
 
-def name_findings(types: Collection[str], known: Collection[str]) -> Iterator[Finding]:
-    """Types of the data that look like each other, or like a type that the model knows by another name."""
-    for name, other, why, strong in look_alikes(types):
-        yield Finding(
-            "warning" if strong else "note",
-            "similar types",
-            f"'{name}' and '{other}' may be one type under two names ({why}).",
-            remedy="If they are, use one name in the data.",
+def name_findings(
+    types: Collection[str],
+    known: Collection[str],
+    mentions: Mapping[str, int] | None = None,
+    rename: Callable[[Sequence[str], str], str] | None = None,
+) -> Iterator[Finding]:
+    """Types of the data that look like each other, or like a type that the model knows by another name: one
+    finding for all names of a type. ``rename``: the command that gives names of the data another one.
+
+    Names that the model has learned as two types are two types.
+    """
+    names, counts = set(types) | set(known), mentions or {}
+    pairs = [pair for pair in look_alikes(names) if not {pair.name, pair.other} <= set(known)]
+    strong = [pair for pair in pairs if pair.strong]
+    for group in _groups(strong):
+        yield _finding(group, strong, set(types), set(known), counts, rename)
+    together = {name: group for group in _groups(strong) for name in group}
+    weak = [
+        pair for pair in pairs if not pair.strong and together.get(pair.name, {}) != together.get(pair.other)
+    ]
+    for group in _groups(weak):
+        yield _finding(group, weak, set(types), set(known), counts, rename)
+
+
+def _groups(pairs: Iterable[LookAlike]) -> list[set[str]]:
+    """Names that belong together, through others or directly."""
+    groups: list[set[str]] = []
+    for pair in pairs:
+        joined = {pair.name, pair.other}.union(
+            *(group for group in groups if group & {pair.name, pair.other})
         )
-    for name, other, why, strong in look_alikes(set(types) - set(known), set(known) - set(types)):
-        yield Finding(
-            "warning" if strong else "note",
-            "similar to a known type",
-            f"'{name}' may be the type that the model knows as '{other}' ({why}). It would be learned as a "
-            "new type, and the two would compete for the same words.",
-            remedy=f"If they are the same, rename it to '{other}' in the data (or the model's with "
-            "'cfner rename').",
-        )
+        groups = [group for group in groups if not group & joined] + [joined]
+    return groups
+
+
+def _finding(
+    group: set[str],
+    pairs: Sequence[LookAlike],
+    types: set[str],
+    known: set[str],
+    counts: Mapping[str, int],
+    rename: Callable[[Sequence[str], str], str] | None,
+) -> Finding:
+    pairs = [pair for pair in pairs if pair.name in group]
+    theirs = sorted(group & known)
+    ours = sorted(group - known, key=lambda name: (-counts.get(name, 0), name))
+    into, others = (theirs[0], ours) if theirs else (ours[0], ours[1:])
+    shown = [
+        f"'{name}'" + (f" ({counts[name]:,} mentions)" if name in counts else "") for name in sorted(ours)
+    ]
+    reasons = " or ".join(dict.fromkeys(pair.why for pair in pairs))
+    said = f"{', '.join(shown)} may be one type under {len(group)} names ({reasons}). "
+    if theirs:
+        said = f"{', '.join(shown)} may be the type that the model knows as '{into}' ({reasons}). "
+    return Finding(
+        "error" if pairs[0].strong else "note",
+        "similar to a known type" if theirs else "similar types",
+        f"{said}They would be learned as separate types that compete for the same words.",
+        remedy="If it is one type, give it one name"
+        + (f" (or rename the model's with 'cfner rename MODEL {into} NAME'):" if theirs else ":"),
+        command=None if rename is None else rename(others, into),
+    )
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.report import ReadReport
 from cfner.errors import CorpusError
 from cfner.interop.text_stream import read_texts
 from cfner.practice.evaluate.evaluate import set_name
@@ -15,7 +16,7 @@ from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.guard import GuardReport
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.learn import as_given, refuse_limit, score_earlier_steps, step_number
-from cfner.practice.learn.new_data import NewData, labelled_sentences
+from cfner.practice.learn.new_data import NewData, mentioning, read_labelled
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import judge_and_save
@@ -82,12 +83,16 @@ def consolidate(
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
     data = _read(Path(text))
+    judging, read = ((), ReadReport()) if guard_data is None else read_labelled(guard_data)
+    if progress is not None:
+        for line in read.left_out():
+            progress.note(f"{guard_data}: {line}.")
     given = given_settings(settings, file=config, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **given)
     call = settings_hash({"config": tagger.config.what_matters(), "consolidate": sentences_hash(data.train)})
     place.refuse_learned(call)
     experts = experts_of(tagger.model)
-    guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
+    guarded = None if guard_data is None else mentioning(judging, tagger.types, guard_data)
     no_text = UnlabelledText()
     judge = Judge(
         tagger,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,30 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
 from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
+from cfner.practice.check.findings import Finding
 from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.evaluate.steps import keep_scores, score_steps
 from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.cross_validation import Scoring, cross_validate, refuse_folds
 from cfner.practice.learn.guard import GuardReport
+from cfner.practice.learn.inputs import Inputs
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.new_data import (
     HELD_OUT,
     NewData,
-    labelled_sentences,
+    mentioning,
     refuse_share,
     replayed_sentences,
 )
 from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
-from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
+from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText
 from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import run_step
 from cfner.runs.unfinished import UnfinishedModel
 from cfner.store.model_files import FIXED_AT_CREATION
 from cfner.store.model_folder import ModelFolder
+from cfner.store.open import known_types
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
@@ -63,6 +66,8 @@ class Learned:
     not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
     device: str
     cost: Cost
+    findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
+    left_out: tuple[str, ...] = ()  # what of the given data was not used, in words
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,6 +90,8 @@ class Learned:
             "reminders": self.reminders,
             "not_reminded": list(self.not_reminded),
             "device": self.device,
+            "findings": [asdict(finding) for finding in self.findings],
+            "left_out": list(self.left_out),
             **self.cost.to_json(),
         }
 
@@ -109,6 +116,7 @@ def learn(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
+    unchecked: bool = False,
     progress: Progress | None = None,
 ) -> Learned:
     """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
@@ -123,7 +131,8 @@ def learn(
     F1 at which the model is accepted; with ``strict`` the lower end of the interval must reach it.
 
     ``settings`` are those of TrainingConfig, over those in the file ``config``; ``reading`` those of
-    Corpus.read.
+    Corpus.read. The data is checked first, and refused if something is surely wrong with it; ``unchecked``:
+    it is learned from as it is.
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
@@ -132,20 +141,28 @@ def learn(
     options = dict(reading or {})
     share = options.pop("dev_share", HELD_OUT)
     refuse_share(share)
-    new_data = NewData.read(data, dev_share=0, **options)
+    inputs = Inputs.read(data, options, unlabelled, guard_data, replay)
+    new_data, texts = inputs.new, inputs.texts
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
+    known_before = known_types(model)  # what is surely wrong is refused before the weights are read
+    findings = () if known_before is None else inputs.checked(types, known_before, unchecked)
     tagger = ContinualTagger.open(model, **given)
-    texts = read_unlabelled(unlabelled)
+    if known_before is None:
+        findings = inputs.checked(types, tagger.types, unchecked)
     call = _identity(tagger, new_data, types, old_labels, replay, texts)
     place.refuse_learned(call)
     refuse_method(tagger.method, tagger.model)
-    guarded = None if guard_data is None else labelled_sentences(guard_data, tagger.types)
+    guarded = None if guard_data is None else mentioning(inputs.guard, tagger.types, guard_data)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)
     scoring = Scoring.of(new_data, tagger.config.select_on != "last", folds, share)
     new_data, parts = scoring.data, scoring.parts
     known = tuple(t for t in tagger.types if t not in plan.current)
     text = _divided(tagger, texts, new_data, guarded)
+    left_out = inputs.not_used(plan.current, known, text)
+    if progress is not None:
+        for line in (*(f"{finding.severity}: {finding.in_words()}" for finding in findings), *left_out):
+            progress.note(line)
     step = Step(
         types=plan.current,
         train=new_data.train,
@@ -153,7 +170,7 @@ def learn(
         known=known,
         index=max(1, step_number(tagger)),
         name=f"learn {', '.join(plan.current)}",
-        replay=replayed_sentences(replay, known),
+        replay=replayed_sentences(inputs.replay, known, replay),
         unlabelled=text.pool,
     )
     forgettable = _not_reminded(tagger, step)
@@ -200,6 +217,8 @@ def learn(
         not_reminded=forgettable,
         device=str(tagger.device),
         cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
+        findings=findings,
+        left_out=left_out,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
 
@@ -79,9 +80,10 @@ def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, .
     return tuple(s for s in train if s.key not in chosen), tuple(s for s in train if s.key in chosen)
 
 
-def labelled_sentences(path: str | Path, types: Collection[str]) -> tuple[Sentence, ...]:
-    """Sentences to judge ``types`` by: a labelled file, or the test split of a folder."""
-    sentences = _labelled(path)
+def mentioning(
+    sentences: tuple[Sentence, ...], types: Collection[str], path: str | Path
+) -> tuple[Sentence, ...]:
+    """The guard's sentences as they are, if they can judge any of ``types``."""
     mentioned = {type_ for sentence in sentences for type_ in sentence.types}
     if not mentioned & set(types):
         raise CorpusError(
@@ -93,20 +95,23 @@ def labelled_sentences(path: str | Path, types: Collection[str]) -> tuple[Senten
     return sentences
 
 
-def _labelled(path: str | Path) -> tuple[Sentence, ...]:
-    if Path(path).is_dir():
-        sentences = Corpus.read(path).test
-        if not sentences:
-            raise CorpusError("There is no test split.", where=str(path), remedy="Name a labelled file.")
-        return tuple(s for s in sentences if len(s))
-    return tuple(s for s in read_sentences(path)[0] if len(s))
+def read_labelled(path: str | Path) -> tuple[tuple[Sentence, ...], ReadReport]:
+    """The sentences with words of a labelled file, or of the test split of a folder."""
+    if not Path(path).is_dir():
+        sentences, report = read_sentences(path)
+        return tuple(s for s in sentences if len(s)), report
+    corpus = Corpus.read(path)
+    if not corpus.test:
+        raise CorpusError("There is no test split.", where=str(path), remedy="Name a labelled file.")
+    return tuple(s for s in corpus.test if len(s)), corpus.report
 
 
-def replayed_sentences(path: str | Path | None, known: Collection[str]) -> tuple[Sentence, ...]:
-    if path is None:
-        return ()
-    sentences = tuple(s.only(known) for s in read_sentences(path)[0] if len(s))
-    if not any(sentence.spans for sentence in sentences):
+def replayed_sentences(
+    given: Sequence[Sentence], known: Collection[str], path: str | Path | None
+) -> tuple[Sentence, ...]:
+    """The sentences to mix in, with their labels of old types; those of others are dropped."""
+    sentences = tuple(s.only(known) for s in given)
+    if path is not None and not any(sentence.spans for sentence in sentences):
         raise CorpusError(
             "The sentences to mix in mention none of the old types.",
             where=str(path),

@@ -1,0 +1,100 @@
+"""All text that ``learn`` is given, read and checked before a model is loaded; what of it is not used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence, mention_counts
+from cfner.corpus.split_files import SPLITS
+from cfner.errors import CorpusError
+from cfner.practice.check.findings import Finding
+from cfner.practice.check.quick import data_findings
+from cfner.practice.learn.new_data import NewData, read_labelled
+from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """``new``: nothing is held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels."""
+
+    data: str
+    reading: Mapping[str, Any]
+    corpus: Corpus
+    new: NewData
+    texts: Texts
+    guard: tuple[Sentence, ...]
+    replay: tuple[Sentence, ...]
+    left_out: tuple[str, ...]  # while reading, in words
+
+    @classmethod
+    def read(
+        cls,
+        data: str,
+        reading: Mapping[str, Any],
+        unlabelled: Sequence[Given],
+        guard: str | Path | None,
+        replay: str | Path | None,
+    ) -> Inputs:
+        corpus = Corpus.read(data, **reading)
+        new, texts = NewData.of(corpus, dev_share=0), read_unlabelled(unlabelled)
+        nothing: tuple[tuple[Sentence, ...], ReadReport] = ((), ReadReport())
+        judging, judging_read = nothing if guard is None else read_labelled(guard)
+        mixed_in, mixed_in_read = nothing if replay is None else read_sentences(replay)
+        reports = {data: corpus.report, str(guard): judging_read, str(replay): mixed_in_read}
+        left_out = tuple(f"{path}: {line}." for path, report in reports.items() for line in report.left_out())
+        words = tuple(sentence for sentence in mixed_in if len(sentence))
+        return cls(data, reading, corpus, new, texts, judging, words, left_out)
+
+    def checked(
+        self, wanted: Sequence[str] | None, known: Sequence[str], unchecked: bool
+    ) -> tuple[Finding, ...]:
+        """What is worth a warning. What is surely wrong is raised, unless it is to be left ``unchecked``."""
+        types = sorted(self.new.types) if wanted is None else wanted
+        found = data_findings(self.corpus, types, known, self.data, self.reading)
+        if not unchecked:
+            _refuse_wrong(found, self.data)
+        return tuple(finding for finding in found if finding.severity != "note")
+
+    def not_used(
+        self, current: Collection[str], known: Collection[str], text: UnlabelledText
+    ) -> tuple[str, ...]:
+        """What a step that learns ``current`` and keeps ``known`` does not use of it, in words."""
+        labels = sum((self.corpus.mentions(split) for split in SPLITS), start=Counter[str]())
+        return (
+            *self.left_out,
+            *_dropped(
+                labels, current, f"{self.data}: labels dropped, of types that this step does not learn"
+            ),
+            *_dropped(
+                mention_counts(self.replay), known, "Old sentences: labels dropped, of types that are not old"
+            ),
+            *self._unused_text(text),
+        )
+
+    def _unused_text(self, text: UnlabelledText) -> Sequence[str]:
+        """Unlabelled sentences that neither remind the model nor compare it with the old one."""
+        used = {s.key for part in (text.pool, *text.compared.values()) for s in part}
+        unused = sum(s.key not in used for sentences in self.texts.values() for s in sentences)
+        return [f"{unused:,} unlabelled sentences left out: the new data has them, too."] if unused else []
+
+
+def _refuse_wrong(findings: Sequence[Finding], data: str) -> None:
+    """What is surely wrong with the data is raised as one error."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        raise CorpusError(
+            " ".join(finding.in_words() for finding in errors),
+            where=data,
+            remedy="To learn from the data as it is: --unchecked (in Python unchecked=True).",
+        )
+
+
+def _dropped(counts: Counter[str], kept: Collection[str], said: str) -> Sequence[str]:
+    dropped = [f"{type_} ({count:,})" for type_, count in sorted(counts.items()) if type_ not in kept]
+    return [f"{said}: {', '.join(dropped)}."] if dropped else []
