@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from rich.console import Console
 
+from cfner.cli.bars import Bars
 from cfner.cli.main import main
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Span
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError
 from cfner.methods import method_names
@@ -437,3 +440,164 @@ def test_wrong_usage_is_exit_code_2(words: list[str], cfner: Cfner) -> None:
     said = cfner(*words)
     assert said.code == 2
     assert "Usage" in said.err
+
+
+# -- nothing silent ----------------------------------------------------------------------------------------
+
+
+def test_train_prints_the_types_that_it_drops_and_records_them(
+    cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    words = [*train_words, "--min-mentions", 31, "--every", 1, "--out", tmp_path / "out"]
+    said = cfner(*words, "--dry-run")
+    dropped = "types dropped, with fewer than 31 training mentions: animal (30)"
+    assert dropped in said.out
+    said = cfner(*words, "--json")
+    assert said.code == 0 and dropped in said.err
+    assert json.loads(said.out)["dropped_types"] == {"animal": 30}
+    (run,) = json.loads((tmp_path / "out/results.json").read_text())["runs"]
+    assert run["dropped_types"] == {"animal": 30} and run["left_out_types"] == []
+    assert json.loads((tmp_path / "out/run.json").read_text())["manifest"]["dropped_types"] == {"animal": 30}
+
+
+def test_a_grid_prints_the_types_that_it_drops(
+    cfner: Cfner, tiny_data: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    words = ["bench", "run", "--data", tiny_data, "--encoder", tiny_encoder, "--min-mentions", 31]
+    said = cfner(*words, "--methods", "finetune", "--out", tmp_path / "out", "--dry-run")
+    assert said.code == 0
+    assert said.err.count("types dropped, with fewer than 31 training mentions: animal (30)") == 1
+
+
+def test_sentences_that_are_left_out_while_reading_are_printed(
+    cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    said = cfner(*train_words, "--every", 2, "--out", tmp_path / "out", "--dry-run")
+    assert "sentence left out by every=2: 50, first at" in said.err
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--encoder", "bert-base-casde"], ["--encoder", "./nothing"], ["--method", "cfnr"],
+              ["--set", "max_length=100000"], ["--set", "lr_encoder=1e30"]]
+)  # fmt: skip
+def test_a_train_that_fails_leaves_nothing_so_that_the_next_one_runs(
+    wrong: list[str], cfner: Cfner, train_words: list[object], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    said = cfner(*train_words, "--out", out, *wrong)
+    assert said.code == 2, said.err
+    assert not out.exists()
+    assert cfner(*train_words, "--out", out).code == 0
+
+
+def test_a_grid_with_a_misspelt_encoder_leaves_nothing(cfner: Cfner, tiny_data: Path, tmp_path: Path) -> None:
+    words = ["bench", "run", "--data", tiny_data, "--min-mentions", 1, "--methods", "finetune"]
+    said = cfner(*words, "--encoder", "bert-base-casde", "--out", tmp_path / "out")
+    assert said.code == 2 and "bert-base-casde" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_users_empty_folder_stays(cfner: Cfner, train_words: list[object], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    assert cfner(*train_words, "--out", out, "--set", "max_length=100000").code == 2
+    assert list(out.iterdir()) == []
+
+
+NO_MODEL = {
+    "There is no method 'cfnr'": "learn {model} {new} --out {out} --method cfnr",
+    "no part 'nothing'": "learn {model} {new} --out {out} --without nothing",
+    "There is no device 'gpu'": "learn {model} {new} --out {out} --device gpu",
+    "nowhere.conll: no such file": "learn {model} {new} --out {out} --guard nowhere.conll",
+    "no-replay.conll: no such file": "learn {model} {new} --out {out} --replay no-replay.conll",
+    "no-text.txt: no such file": "learn {model} {new} --out {out} --unlabelled no-text.txt",
+    "no-data.conll: no such file": "learn {model} no-data.conll --out {out}",
+    "lives.conll:1: the columns are swapped": "learn {model} lives.conll --out {out}",
+    "no-more.conll: no such file": "evaluate {model} no-more.conll",
+    "There is no device 'tpu'": "evaluate {model} {new} --device tpu",
+    "no-letters.txt: no such file": "predict {model} --file no-letters.txt",
+    "no-check.txt: no such file": "check {new} --model {model} --unlabelled no-check.txt",
+    "There is no method 'cfner2": "check {new} --model {model} --method cfner2",
+    "no-calibration.txt": "export {model} --out {out} --calibrate no-calibration.txt",
+    "There is no method 'finetun'": "train {data} --out {out} --method finetun",
+}
+
+
+@pytest.mark.parametrize("expected", NO_MODEL)
+def test_what_needs_no_model_is_refused_before_one_is_loaded(
+    expected: str, cfner: Cfner, two_steps: Path, tiny_data: Path, tiny_corpus: Corpus, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def loaded(*_: object, **__: object) -> None:
+        pytest.fail("a model was loaded")
+
+    for name in ("tagger.read_model", "tagger.open_model", "tagger.new_model", "store.open.read_model",
+                 "interop.export.open_model"):  # fmt: skip
+        monkeypatch.setattr(f"cfner.{name}", loaded)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lives.conll").write_text("O\tlives\nB-LOC\tOslo\n")
+    new = [s.with_spans([]) for s in tiny_corpus.train[:-1]]
+    new.append(tiny_corpus.train[-1].with_spans([Span(0, 1, "new")]))
+    write_sentences(new, tmp_path / "new.conll")
+    places = {"model": two_steps, "new": tmp_path / "new.conll", "data": tiny_data, "out": tmp_path / "out"}
+    said = cfner(*NO_MODEL[expected].format(**places).split())
+    assert said.code == 2
+    assert expected in said.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words", ["predict {} ada", "evaluate {} {data}", "learn {} {data}/train.txt --out m9", "history {}"]
+)
+@pytest.mark.parametrize("name", ["modle", "./modle", "work/modle", "wrok/model/"])
+def test_a_misspelt_model_names_the_folder_that_was_meant(
+    name: str, words: str, cfner: Cfner, two_steps: Path, tiny_data: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "work").mkdir()
+    for place in ("model", "work/model"):
+        (tmp_path / place).symlink_to(two_steps)
+    monkeypatch.chdir(tmp_path)
+    said = cfner(*words.format(name, data=tiny_data).split())
+    meant = "work/model" if "/model" in name or name.startswith("work") else "model"
+    assert said.code == 2
+    assert f"Did you mean '{meant}'?" in said.err
+    assert "hub and in its cache" not in said.err and len(said.err) < 350
+
+
+def test_a_hub_name_keeps_its_own_message(
+    cfner: Cfner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = cfner("predict", "dslim/bert-base-NER", "ada")
+    assert said.code == 2
+    assert "The model 'dslim/bert-base-NER' could not be loaded" in said.err and "hub" in said.err
+
+
+# -- progress ----------------------------------------------------------------------------------------------
+
+
+def test_the_bar_and_the_time_left_fit_a_terminal_of_80_columns() -> None:
+    bars = Bars()
+    bars.console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    bars.start("learn ORGANIZATION, LOCATION, MISCELLANEOUS", 10, 1200)
+    for _ in range(1200):
+        bars.batch(0.1234, 8)
+    bars.epoch(1, {"dev_f1": 55.3, "dev_agreement": 99.1})
+    bars.batch(0.1234, 8)
+    assert bars.bar is not None
+    screen = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    with screen.capture() as drawn:
+        screen.print(bars.bar.get_renderable())
+    line = drawn.get().strip("\n")
+    assert "\n" not in line and len(line) <= 80
+    assert re.search(r"learn ORGANIZATIO… ━\S* +1201/12000 \d:\d\d:\d\d loss 0.123  epoch 1", line), line
+    bars.end()
+
+
+def test_into_a_file_goes_a_line_per_epoch(cfner: Cfner, train_words: list[object], tmp_path: Path) -> None:
+    said = cfner(*train_words, "--epochs", 2, "--out", tmp_path / "out")
+    lines = [line for line in said.err.splitlines() if ": epoch " in line]
+    starts = ["step 1: epoch 1", "step 1: epoch 2", "step 2: epoch 1", "step 2: epoch 2"]
+    assert [line.split(",")[0] for line in lines] == starts
+    assert lines[0].endswith("s, 1 to go")

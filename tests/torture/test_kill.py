@@ -276,8 +276,58 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert child.wait_for("kept", nth=2), said.read_text()
     os.kill(child.pid, signal.SIGINT)
     assert child.end() == 130, child.lines
-    assert "Stopped. 'cfner learn' goes on if called again" in said.read_text()
+    assert "the next call goes on exactly there" in " ".join(said.read_text().split())
+    assert "Stopped. The same command goes on from what is kept." in said.read_text()
     assert (tmp_path / "out.unfinished" / FILE).is_file() and not out.exists()
+
+
+@pytest.mark.parametrize("name", ["learn", "train"])
+def test_ctrl_c_in_a_short_command_goes_on_exactly(
+    name: str, two_steps: Path, tiny_encoder: Path, tiny_data: Path, tiny_corpus: Corpus, tmp_path: Path
+) -> None:
+    """A run far shorter than checkpoint_minutes, stopped by a signal from outside in its first epoch."""
+    data, said = tmp_path / "new.conll", tmp_path / "said"
+    new = [s.with_spans([replace(span, type="new") for span in s.spans[:1]]) for s in tiny_corpus.train]
+    write_sentences(new, data)
+
+    def words(out: Path) -> list[object]:
+        if name == "learn":
+            return ["learn", two_steps, data, "--out", out, "--epochs", 2]
+        streamed = [
+            "--first",
+            2,
+            "--per-step",
+            2,
+            "--min-mentions",
+            1,
+            "--epochs",
+            2,
+            "--set",
+            "max_length=32",
+        ]
+        return ["train", tiny_data, "--encoder", tiny_encoder, "--out", out, *streamed]
+
+    def slowly(told: Tell) -> None:
+        from cfner.cli.bars import Notes
+
+        def batch(self: Notes, loss: float, sentences: int) -> None:
+            told("batch")
+            time.sleep(0.2)
+
+        Notes.batch = batch  # type: ignore[method-assign]
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        command(words(tmp_path / "out"), said)
+
+    child = fork(slowly)
+    assert child.wait_for("batch", nth=2), said.read_text()
+    os.kill(child.pid, signal.SIGINT)
+    assert child.end() == 130, child.lines
+    kept = " ".join(said.read_text().split())
+    assert "was stopped in epoch 1 of 2, after batch" in kept and "goes on from what is kept" in kept
+    again: list[object] = ["--resume"] if name == "train" else []
+    for more in (words(tmp_path / "out") + again, words(tmp_path / "whole")):
+        assert fork(lambda _, more=more: command(more, said)).end() == 0, said.read_text()
+    assert weights_of(tmp_path / "out") == weights_of(tmp_path / "whole")
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

@@ -6,17 +6,37 @@ import time
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from cfner.cli.show import console, plain
 from cfner.files.safe_text import visible
-from cfner.training.progress import Silent
 
 
-class Notes(Silent):
-    """Where nobody watches: no bars, but what is worth knowing goes to standard error."""
+class Notes:
+    """Into a file: a line per epoch, and what is worth knowing."""
+
+    def __init__(self) -> None:
+        self.console = console(stderr=True)
+        self.name, self.epochs, self.started = "", 0, 0.0
+
+    def start(self, name: str, epochs: int, batches: int) -> None:
+        self.name, self.epochs, self.started = name, epochs, time.perf_counter()
+
+    def batch(self, loss: float, sentences: int) -> None: ...
+
+    def epoch(self, number: int, figures: dict[str, float]) -> None:
+        self.epochs -= 1
+        seconds = time.perf_counter() - self.started
+        left = f", {self.epochs} to go" if self.epochs else ""
+        self._line(f"{self.name}: {in_words(number, figures)}, {seconds:.0f} s{left}")
 
     def note(self, text: str) -> None:
-        console(stderr=True).print(plain(text))
+        self._line(text)
+
+    def end(self) -> None: ...
+
+    def _line(self, text: str) -> None:
+        self.console.print(plain(text), soft_wrap=True)  # one line each, to be found by grep
 
 
 class Bars:
@@ -29,14 +49,15 @@ class Bars:
         self.name, self.sentences, self.started, self.last = "", 0, 0.0, ""
 
     def start(self, name: str, epochs: int, batches: int) -> None:
+        count = 2 * len(str(epochs * batches)) + 1
         columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False, table_column=_cut(max_width=18)),
+            BarColumn(bar_width=12, table_column=Column(min_width=12)),
+            MofNCompleteColumn(table_column=Column(min_width=count)),
+            TimeRemainingColumn(table_column=Column(min_width=7)),
+            TextColumn("{task.fields[figures]}", markup=False, table_column=_cut(ratio=1)),
         )
-        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.bar = Progress(*columns, console=self.console, transient=True, expand=True)
         self.task = self.bar.add_task(visible(name), total=epochs * batches, figures="")
         self.name, self.sentences, self.started = name, 0, time.perf_counter()
         self.bar.start()
@@ -46,14 +67,11 @@ class Bars:
         speed = self.sentences / (time.perf_counter() - self.started)
         if self.bar is not None:
             self.bar.update(
-                self.task, advance=1, figures=f"loss {loss:.3f}  {speed:.0f} sentences/s  {self.last}"
+                self.task, advance=1, figures=f"loss {loss:.3f}  {self.last}  {speed:.0f} sentences/s"
             )
 
     def epoch(self, number: int, figures: dict[str, float]) -> None:
-        f1, agreement = figures.get("dev_f1"), figures.get("dev_agreement")
-        self.last = f"epoch {number}" + (f", dev F1 {f1:.1f}" if f1 is not None else "")
-        if agreement is not None:
-            self.last += f", agreement on old types {agreement:.1f}"
+        self.last = in_words(number, figures)
 
     def note(self, text: str) -> None:
         self.console.print(plain(text))
@@ -63,4 +81,16 @@ class Bars:
             self.bar.stop()
             self.bar = None
         seconds = time.perf_counter() - self.started
-        self.console.print(plain(f"{self.name}: {self.last}, {seconds:.0f} s"))
+        self.console.print(plain(f"{self.name}: {self.last or 'no epoch ended'}, {seconds:.0f} s"))
+
+
+def _cut(max_width: int | None = None, ratio: int | None = None) -> Column:
+    """Where a line is too narrow, names and figures are cut; the bar and the time left are not."""
+    return Column(no_wrap=True, overflow="ellipsis", max_width=max_width, ratio=ratio)
+
+
+def in_words(number: int, figures: dict[str, float]) -> str:
+    """An epoch, and its figures on dev data if there is some."""
+    f1, agreement = figures.get("dev_f1"), figures.get("dev_agreement")
+    said = f"epoch {number}" + (f", dev F1 {f1:.1f}" if f1 is not None else "")
+    return said + (f", agreement on old types {agreement:.1f}" if agreement is not None else "")

@@ -32,6 +32,11 @@ from cfner.errors import CfnerError
 from cfner.files.safe_text import visible
 
 _INTERRUPTED = 130  # exit code after Ctrl+C
+_KEPT = "The same command goes on from what is kept."
+_GOING_ON = {
+    **dict.fromkeys(("learn", "consolidate", "bench"), _KEPT),
+    "train": "The same command with --resume goes on from what is kept.",
+}
 _ESCAPED = "cfner.escaped"  # how characters are written that the output's encoding does not have
 
 app = typer.Typer(
@@ -96,8 +101,8 @@ def main() -> None:
         if isinstance(end.__context__, BrokenPipeError):  # the reader of our output (head, less) went away
             sys.exit(0)
         if end.code == _INTERRUPTED:
-            going_on = "'cfner learn' goes on if called again, 'cfner train' with --resume."
-            typer.echo(f"Stopped. {going_on}", err=True)
+            command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+            typer.echo(f"Stopped. {_GOING_ON.get(command, '')}".rstrip(), err=True)
         raise
     except OSError as error:  # a disk, a folder, a port: the system's word is the clearest
         if error.strerror is None:
