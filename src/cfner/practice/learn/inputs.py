@@ -21,7 +21,7 @@ from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_u
 
 @dataclass(frozen=True)
 class Inputs:
-    """``new``: nothing is held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels."""
+    """``new``: nothing held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels."""
 
     data: str
     reading: Mapping[str, Any]
