@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cfner.errors import ConfigError, ModelError
-from cfner.evaluation.measured import Measured
 from cfner.network.device import choose_device
 from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, read_model
-from cfner.store.model_folder import CURRENT, ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels
+from cfner.store.model_folder import CURRENT, ModelFolder
+from cfner.store.step_files import read_labels
 
 _STEP: Final = re.compile(r"(?P<source>.+)@(?P<step>[0-9]{1,9})", re.DOTALL)
 
@@ -49,23 +48,6 @@ class ModelRef:
         return open_model(self.source, self.step, device=device)
 
 
-@dataclass(frozen=True)
-class LoadedStep:
-    """A step with everything that its folder says of it. ``record`` is its step.json."""
-
-    stored: StoredStep
-    model: LoadedModel
-    record: dict[str, Any]
-    measured: Measured | None
-
-
-def load_step(folder: str | Path, step: int | None = None) -> LoadedStep:
-    """The current step of a model folder (or another), every byte checked against its seal."""
-    stored = ModelFolder(folder).verified(step)
-    record, measured = read_facts(stored), read_if_there(stored, SCORES, Measured.from_json)
-    return LoadedStep(stored, read_model(stored), record, measured)
-
-
 def is_model_folder(source: str | Path) -> bool:
     """Whether this is a folder of steps, as opposed to somebody's checkpoint."""
     path = Path(source)
@@ -73,7 +55,7 @@ def is_model_folder(source: str | Path) -> bool:
 
 
 def known_types(source: str | Path) -> tuple[str, ...] | None:
-    """The types of a step of a model folder (MODEL, MODEL@STEP), without its weights; None for a checkpoint."""
+    """The types of a model folder's step (MODEL or MODEL@STEP), without weights; None for a checkpoint."""
     ref = ModelRef.parse(source)
     return read_labels(ModelFolder(ref.source).step(ref.step)).types if is_model_folder(ref.source) else None
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cfner.corpus.corpus import Corpus
+from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.sentence import Sentence
 from cfner.errors import StreamError
-from cfner.practice.learn.new_data import NewData, labelled_sentences, replayed_sentences
+from cfner.practice.learn.new_data import NewData, mentioning, read_labelled, replayed_sentences
 from cfner.practice.learn.unlabelled import Given, UnlabelledText, read_unlabelled
 from cfner.store.lineage import LineageStep
 from cfner.stream.manifest import sentences_hash
@@ -38,7 +38,7 @@ def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> S
         known=known,
         index=learned.record.get("index", 1),
         name=learned.name,
-        replay=replayed_sentences(given.replay, known),
+        replay=_replayed(given.replay, known),
         unlabelled=_pool(new_data, known, given),
     )
     for part, what in _ALSO.items():
@@ -68,8 +68,15 @@ def _new_data(learned: LineageStep, corpus: Corpus, dev_share: float) -> NewData
     )
 
 
+def _replayed(file: str | Path | None, known: Sequence[str]) -> tuple[Sentence, ...]:
+    if file is None:
+        return ()
+    given = [sentence for sentence in read_sentences(file)[0] if len(sentence)]
+    return replayed_sentences(given, known, file)
+
+
 def _pool(new_data: NewData, known: Sequence[str], given: GivenToLearn) -> tuple[Sentence, ...]:
-    guarded = () if given.guard is None else labelled_sentences(given.guard, known)
+    guarded = () if given.guard is None else mentioning(read_labelled(given.guard)[0], known, given.guard)
     judging = (*new_data.dev, *new_data.test, *guarded)
     return UnlabelledText.divide(read_unlabelled(given.unlabelled), new_data.train, judging).pool
 
