@@ -441,11 +441,12 @@ def test_learn_predict_and_evaluate_from_the_command_line(
     before = ContinualTagger.load(model).find(stream.test)
     arguments = ["learn", str(model), str(tmp_path / "new.conll"), "--in-place", "--epochs", "2", "--json"]
     chosen = ["--method", "experts", "--set", "old_wins=true", "--guard", str(tmp_path / "old.conll")]
-    done = CliRunner().invoke(app, [*arguments, *chosen])
+    done = CliRunner().invoke(app, [*arguments, *chosen, "--strict"])
     assert done.exit_code == 0, done.output
     learned = json.loads(done.stdout)
     assert learned["accepted"] and learned["step"] == 4
-    assert all(row["loss"]["value"] <= 0 for row in learned["guard"]["types"])
+    assert {row["verdict"] for row in learned["guard"]["types"]} == {"unchanged"}
+    assert all(row["loss"]["high"] == 0 for row in learned["guard"]["types"])
     newest = model / "steps" / "0004"
     assert (newest / "expert-3.safetensors").stat().st_size < learned["disk_bytes"]
     assert learned["disk_bytes"] < sum(file.stat().st_size for file in newest.iterdir())

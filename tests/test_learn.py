@@ -165,17 +165,48 @@ def test_the_guard_refuses_a_model_that_forgot_and_keeps_it_aside(
                  "--method", "finetune", "--epochs", 6]  # fmt: skip
     done = cfner(*arguments)
     assert done.exit_code == 3, done.output
-    assert "REFUSED" in done.stdout and "forgotten" in done.stdout
+    said = " ".join(done.stdout.split())
+    assert (
+        "REFUSED: animal, city lost." in said
+        or "REFUSED: animal lost." in said
+        or "REFUSED: city lost." in said
+    )
+    assert "What to try" in said and "--accept-forgetting" in said and "earlier attempt" not in said
     assert not (tmp_path / "m2").exists()
     aside = tmp_path / "m2.refused"
     assert len(verify(aside)) == 2
     told = json.loads((aside / "steps/0002/report.json").read_text())
     assert told["accepted"] is False and told["guard"]["refused"] is True
-    forgotten = [row["type"] for row in told["guard"]["types"] if row["verdict"] == "forgotten"]
-    accepting = [word for type_ in forgotten for word in ("--accept-forgetting", type_)]
+    lost = [row["type"] for row in told["guard"]["types"] if row["verdict"] == "lost"]
+    accepting = [word for type_ in lost for word in ("--accept-forgetting", type_)]
     done = cfner(*arguments, *accepting)
     assert done.exit_code == 0, done.output
     assert "accepted" in done.stdout and (tmp_path / "m2").exists()
+    assert "At least 1 earlier attempt is recorded" in " ".join(done.stdout.split())
+
+
+def test_strict_refuses_what_the_guard_cannot_show(
+    one_step: Path, files: dict[str, str], tmp_path: Path, tiny_corpus: Corpus
+) -> None:
+    """The model learns on as it should; but of one type there are few mentions, and of the other none."""
+    few = tmp_path / "few.conll"
+    write_sentences([s.only(["city"]) for s in tiny_corpus.test], few, format="conll")
+    arguments = ["learn", one_step, files["new"], "--out", tmp_path / "m2", "--guard", few, "--epochs", 1,
+                 "--max-forgetting", 99]  # fmt: skip
+    done = cfner(*arguments, "--strict")
+    assert done.exit_code == 3, done.output
+    said = " ".join(done.stdout.split())
+    assert "REFUSED: --strict, and not shown to be kept: animal (not mentioned)." in said
+    assert "What to try" in said
+    done = cfner(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)["guard"]
+    assert (told["strict"], told["absent"], told["earlier_attempts"]) == (False, ["animal"], 1)
+
+
+def test_strict_needs_a_guard(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
+    done = cfner("learn", one_step, files["new"], "--out", tmp_path / "m2", "--strict")
+    assert done.exit_code == 2 and "--guard FILE" in done.output
 
 
 def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, str]) -> None:

@@ -146,7 +146,7 @@ def test_a_step_that_ruins_an_old_type_is_refused(
     )
     assert learned.guard is not None
     assert max(row.before.value for row in learned.guard.types) > 50, "there must be something to lose"
-    assert not learned.accepted and learned.guard.forgotten
+    assert not learned.accepted and learned.guard.lost
     assert learned.folder.name == "out.refused" and not (tmp_path / "out").exists()
 
 
@@ -165,7 +165,7 @@ def _verdicts(learned: Learned) -> dict[str, str]:
 def test_ordinary_steps_are_judged_as_the_full_labels_would(tmp_path: Path) -> None:
     """The guard sees some labelled sentences. All the test sentences, fully labelled, must not contradict it.
 
-    A contradiction is a type that one of the two is sure is forgotten and the other is sure is kept.
+    A contradiction is a type that one of the two is sure is lost and the other is sure is kept.
     """
     steps, judged, contradicted = 0, 0, []
     for number in range(ORDINARY):
@@ -194,7 +194,7 @@ def test_ordinary_steps_are_judged_as_the_full_labels_would(tmp_path: Path) -> N
         full = {row.type: row.verdict for row in guard(test, before, after, old).types}
         for type_, verdict in _verdicts(learned).items():
             judged += 1
-            if {verdict, full[type_]} == {"kept", "forgotten"}:
+            if {verdict, full[type_]} == {"kept", "lost"}:
                 contradicted.append((name, type_, verdict, full[type_]))
         steps += 1
         shutil.rmtree(folder)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.learn import REFUSED, tell_agreement, tell_cost, tell_guard
+from cfner.cli.guard_view import tell_guard, why_refused
+from cfner.cli.learn import REFUSED, tell_agreement, tell_cost
 from cfner.cli.settings import from_flags
 from cfner.cli.show import console, print_json, say, training_progress
 
@@ -35,6 +36,7 @@ def consolidate(
     accept_forgetting: Annotated[
         list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
     ] = None,
+    strict: o.Strict = False,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,
     lr_encoder: o.EncoderRate = None,
@@ -60,6 +62,7 @@ def consolidate(
         guard_data=guard,
         max_forgetting=max_forgetting,
         accept_forgetting=accept_forgetting or (),
+        strict=strict,
         config=config,
         settings=given,
         progress=training_progress(),
@@ -79,7 +82,8 @@ def consolidate(
         if made.accepted:
             say(f"The new model is step {made.step} of {made.folder}.")
         else:
-            say(f"REFUSED. The new model was saved separately as {made.folder}.")
-            screen.print("What may help: more text that mentions the forgotten types, more --epochs.")
+            why = why_refused(made.guard) if made.guard else ""
+            say(f"REFUSED: {why}. The new model was saved separately as {made.folder}.")
+            screen.print("What may help: more text that mentions these types, more --epochs.")
     if not made.accepted:
         raise typer.Exit(REFUSED)

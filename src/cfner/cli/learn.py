@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
 from cfner.cli import options as o
+from cfner.cli.guard_view import tell_guard, tell_remedies, why_refused, with_interval
 from cfner.cli.panels import first_options
 from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, print_json, say, table_of, training_progress
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cfner.evaluation.estimate import Estimate
     from cfner.evaluation.intervals import Interval
     from cfner.practice.learn.agreement import AgreementReport
-    from cfner.practice.learn.guard import GuardReport
     from cfner.practice.learn.learn import Learned
     from cfner.runs.cost import Cost
 
@@ -77,6 +76,7 @@ def learn(
         float | None,
         Flag("--min-new-f1", min=0, max=100, help="Refuse a model whose new types have a lower F1."),
     ] = None,
+    strict: o.Strict = False,
     # how it is trained
     method: Annotated[
         str | None,
@@ -131,6 +131,7 @@ def learn(
         accept_forgetting=accept_forgetting or (),
         folds=folds,
         min_new_f1=min_new_f1,
+        strict=strict,
         unlabelled=unlabelled or (),
         preset=preset,
         config=config,
@@ -174,16 +175,11 @@ def _tell(learned: Learned) -> None:
         say(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT")
     else:
         say(f"REFUSED: {_reasons(learned)}. The new model is kept aside in {learned.folder}.")
-        screen.print(
-            "What may help: text without labels that mentions the old types (--unlabelled FILE), a few old "
-            "sentences (--replay FILE), a lower --lr-encoder, a higher weight of the old types (a parameter "
-            "of the method); or --accept-forgetting TYPE if the loss is meant."
-        )
+    tell_remedies(learned.what_to_try)
 
 
 def _reasons(learned: Learned) -> str:
-    forgotten = learned.guard.forgotten if learned.guard else ()
-    reasons = [f"{', '.join(forgotten)} forgotten"] if forgotten else []
+    reasons = [why_refused(learned.guard)] if learned.guard and learned.guard.refused else []
     if learned.below:
         reasons.append(f"{', '.join(learned.below)} not found well enough (--min-new-f1)")
     return "; ".join(reasons)
@@ -206,7 +202,7 @@ def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
 
 
 def _or_none(interval: Interval | None) -> str:
-    return "nothing found" if interval is None else _span(interval)
+    return "nothing found" if interval is None else with_interval(interval)
 
 
 def _reminders(reminders: Mapping[str, Any]) -> str:
@@ -222,32 +218,6 @@ def tell_cost(cost: Cost) -> None:
     )
 
 
-def tell_guard(screen: Console, report: GuardReport) -> None:
-    title = f"F1 of old types before and after ({report.sentences} sentences, 95 % intervals)"
-    rows = [
-        (
-            row.type,
-            str(row.mentions),
-            _span(row.before),
-            _span(row.after),
-            _span(row.loss),
-            _verdict(row.verdict),
-        )
-        for row in report.types
-    ]
-    table = table_of(("type", "mentions", "before", "after", "lost", "verdict"), rows, title=title)
-    table.columns[-1].justify = "left"
-    screen.print(table)
-    screen.print(
-        f"forgotten: surely lost more than {report.max_forgetting:g} points; kept: surely not; "
-        "unclear: this data cannot tell."
-    )
-    if report.absent:
-        say(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
-    if report.unknown:
-        say(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
-
-
 def tell_agreement(report: AgreementReport) -> None:
     said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
@@ -259,11 +229,3 @@ def tell_agreement(report: AgreementReport) -> None:
             f"{t.type} {t.agreement:.0f} %" for t in sorted(low, key=lambda t: t.agreement or 0)[:5]
         )
     say(text)
-
-
-def _verdict(verdict: str) -> Text:
-    return Text(verdict, style=_STYLE.get(verdict, ""))
-
-
-def _span(interval: Interval) -> str:
-    return f"{interval.value:.1f} [{interval.low:.1f}, {interval.high:.1f}]"

@@ -56,6 +56,16 @@ UnlabelledRatio = Annotated[
     float | None, Flag(min=0, help="Unlabelled sentences per labelled one, in each step. Default: 1.")
 ]
 
+# how it is judged
+Strict = Annotated[
+    bool,
+    Flag(
+        "--strict",
+        help="Refuse everything that the guard does not show to be kept or unchanged, also types that its "
+        "sentences do not mention.",
+    ),
+]
+
 # how it becomes a stream
 First = Annotated[int, Flag(min=1, help="Types in the first step (FG).")]
 PerStep = Annotated[int, Flag(min=1, help="Types in each later step (PG).")]

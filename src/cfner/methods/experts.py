@@ -79,6 +79,11 @@ class Experts(Method):
         grouping: Grouping = self.parameters.groups
         return grouping
 
+    @property
+    def keeps_predictions(self) -> bool:
+        """Only if old types win. Otherwise a new one may claim their words, though their scores stay."""
+        return bool(self.parameters.old_wins)
+
     def grow(self, network: Network, ctx: StepContext) -> Network:
         top: int | None = self.parameters.top
         refuse_top(network, top)  # in the first step too: better now than when the second one begins

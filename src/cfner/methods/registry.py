@@ -81,6 +81,14 @@ class Method:
         """Which new labels share an Other class of their own. Default: none do, O is one class for all."""
         return None
 
+    @property
+    def keeps_predictions(self) -> bool:
+        """Whether a step that only adds types cannot change what is predicted of the old ones, on any text.
+
+        Default: no. It is about spans, not scores: a new type must not outvote an old one either.
+        """
+        return False
+
     def slices(self, step: Step) -> tuple[Slice, ...]:
         """The text that a step is learned from. Default: its own data, replayed and unlabelled sentences."""
         return tuple(part for part in step.slices if self.reads_unlabelled or not part.unlabelled)

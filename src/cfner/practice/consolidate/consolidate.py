@@ -13,9 +13,16 @@ from cfner.errors import CorpusError
 from cfner.interop.text_stream import read_texts
 from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.learn.agreement import AgreementReport
-from cfner.practice.learn.guard import GuardReport
+from cfner.practice.learn.attempts import places_of_attempts
+from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.judge import Judge
-from cfner.practice.learn.learn import as_given, refuse_limit, score_earlier_steps, step_number
+from cfner.practice.learn.learn import (
+    as_given,
+    refuse_limit,
+    refuse_strict,
+    score_earlier_steps,
+    step_number,
+)
 from cfner.practice.learn.new_data import NewData, mentioning, read_labelled
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import Cost, disk_of
@@ -70,6 +77,7 @@ def consolidate(
     guard_data: str | Path | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
+    strict: bool = False,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -77,11 +85,13 @@ def consolidate(
     """Distil all experts of ``model`` into one network, on the sentences in the file ``text``.
 
     It is a step with no new types. It goes to ``out``, or is added to the model with ``in_place``; if the
-    guard refuses it, it is saved separately instead. ``settings`` are those of TrainingConfig, over those in
+    guard refuses it (a type is surely lost or, with ``strict``, not surely kept), it is saved separately
+    instead. ``settings`` are those of TrainingConfig, over those in
     the file ``config``.
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
+    refuse_strict(strict, guard_data)
     data = _read(Path(text))
     judging, read = ((), ReadReport()) if guard_data is None else read_labelled(guard_data)
     if progress is not None:
@@ -103,6 +113,8 @@ def consolidate(
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
         guard_name="" if guard_data is None else set_name(guard_data),
+        strict=strict,
+        beside=places_of_attempts(place.target, model),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)

@@ -1,75 +1,41 @@
 """The forgetting guard: what a new model lost of the old types, and whether that is certain.
 
-With labelled sentences of old types: F1 before and after, per type, with intervals from a paired bootstrap
-over sentences (both models are scored on the same resampled sentences, so that what is common to both
-cancels), and a sign test of the errors, since resampling a handful of sentences shows no doubt at all.
-Without: only how far the two models agree, which is not F1 and is never called so.
+Both models tag the same labelled sentences. For each old type:
+
+- *lost*: the loss of F1 is above the limit, and a randomisation test says that it is not chance;
+- *kept*: the upper end of the loss's interval is at most the limit;
+- *unchanged*: the method cannot change what is predicted of the type, and on these sentences it did not;
+- *undecided*: none of these, with what this guard could have seen.
+
+Without labelled sentences there is only how far the two models agree (``agreement``), which is not F1.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from functools import cached_property
 
 import numpy as np
 
 from cfner.corpus.sentence import Sentence, Span
-from cfner.evaluation.intervals import RESAMPLES, Interval, f1_of, interval, resampled, sentence_counts
-
-Verdict = Literal["kept", "forgotten", "accepted", "unclear", "too few mentions", "too few sentences"]
+from cfner.evaluation.intervals import (
+    RESAMPLES,
+    Floats,
+    Interval,
+    f1_of,
+    interval,
+    precision_of,
+    recall_of,
+    resampled,
+    sentence_counts,
+)
+from cfner.evaluation.randomisation import SWAPS, p_values, spread, standardised, swapped_losses
+from cfner.practice.learn.guard_report import GuardReport, Shift, TypeReport, Verdict
+from cfner.practice.learn.power import CHANCE, SURELY_EQUAL, Power, power
 
 FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
+F1, PRECISION, RECALL = 0, 1, 2  # places of the figures
 FEWEST_SENTENCES = 4  # that hold the type; mentions of one sentence are lost and found together
-_CHANCE = 0.05  # a loss is certain if errors this lopsided would come by chance less often
-
-
-@dataclass(frozen=True)
-class TypeReport:
-    """One old type before and after. ``loss`` is before minus after: positive when it got worse."""
-
-    type: str
-    mentions: int
-    before: Interval
-    after: Interval
-    loss: Interval
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class GuardReport:
-    """F1 of old types before and after, on labelled sentences. ``refused`` if a type is surely forgotten."""
-
-    types: tuple[TypeReport, ...]
-    sentences: int
-    max_forgetting: float
-    absent: tuple[str, ...]  # old types that the guard data does not mention: nothing can be said
-    unknown: tuple[str, ...]  # types of the guard data that the old model does not know: set aside
-    kind: str = "f1"
-
-    @property
-    def forgotten(self) -> tuple[str, ...]:
-        return tuple(report.type for report in self.types if report.verdict == "forgotten")
-
-    @property
-    def refused(self) -> bool:
-        return bool(self.forgotten)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "refused": self.refused,
-            "sentences": self.sentences,
-            "max_forgetting": self.max_forgetting,
-            "resamples": RESAMPLES,
-            "types": [
-                asdict(report) | {key: getattr(report, key)._asdict() for key in ("before", "after", "loss")}
-                for report in self.types
-            ],
-            "absent": list(self.absent),
-            "unknown": list(self.unknown),
-        }
 
 
 def guard(
@@ -80,85 +46,138 @@ def guard(
     *,
     max_forgetting: float = 2.0,
     accepted: Collection[str] = (),
+    constant: Collection[str] = (),
+    strict: bool = False,
     seed: int = 0,
 ) -> GuardReport:
-    """Judge what two models predict of the same labelled sentences, for each of ``old_types``."""
+    """Judge what two models predict of the same labelled sentences, for each of ``old_types``.
+
+    ``accepted``: types that may be lost. ``constant``: types whose predictions the method cannot change. They
+    are *unchanged* if these sentences do not contradict; of those, the sentences need not mention any.
+    """
     gold = [sentence.spans for sentence in sentences]
-    counts = np.stack([sentence_counts(gold, spans, old_types) for spans in (before, after)], axis=1)
-    mentions = counts[:, 0, :, 1].sum(0)
-    holding = (counts[:, 0, :, 1] > 0).sum(0)
-    measured = f1_of(counts.sum(0))
-    drawn = f1_of(resampled(counts, seed))
-    errors = [_errors(gold, spans) for spans in (before, after)]
+    sides = [sentence_counts(gold, spans, old_types) for spans in (before, after)]
+    unchanged = [t in constant and _only(before, t) == _only(after, t) for t in old_types]
+    pair = Paired(*sides, unchanged=unchanged, seed=seed)
     reports = []
+    absent = []
     for index, type_ in enumerate(old_types):
-        if not mentions[index]:
-            continue
-        loss = interval(measured[0, index] - measured[1, index], drawn[:, 0, index] - drawn[:, 1, index])
-        verdict = _uncertain(loss, int(mentions[index]), int(holding[index]), max_forgetting)
-        if loss.low > max_forgetting and _surely_worse(*(e.get(type_, _Errors()) for e in errors)):
-            verdict = "accepted" if type_ in accepted else "forgotten"
-        reports.append(
-            TypeReport(
-                type_,
-                int(mentions[index]),
-                interval(measured[0, index], drawn[:, 0, index]),
-                interval(measured[1, index], drawn[:, 1, index]),
-                loss,
-                verdict,
-            )
-        )
-    absent = tuple(t for t, count in zip(old_types, mentions, strict=True) if not count)
+        if pair.mentions[index]:
+            reports.append(_report(type_, pair, index, max_forgetting, type_ in accepted))
+        elif not unchanged[index]:
+            absent.append(type_)
     unknown = tuple(sorted({type_ for s in sentences for type_ in s.types} - set(old_types)))
-    return GuardReport(tuple(reports), len(sentences), max_forgetting, absent, unknown)
+    return GuardReport(
+        tuple(reports), len(sentences), max_forgetting, tuple(absent), unknown, tuple(accepted), strict
+    )
 
 
-def _uncertain(loss: Interval, mentions: int, sentences: int, limit: float) -> Verdict:
-    """What to say of a type unless its loss is certain."""
-    if mentions < FEWEST_MENTIONS:
-        return "too few mentions"
-    if sentences < FEWEST_SENTENCES:
-        return "too few sentences"
-    return "kept" if loss.high <= limit else "unclear"
+class Paired:
+    """Two models on the same sentences, from [S, T, 3] counts. The figures are F1, precision and recall.
+
+    Types of which too little is known, and those that cannot change, are not tested: they would only cost the
+    others power.
+    """
+
+    def __init__(
+        self,
+        before: Floats,
+        after: Floats,
+        *,
+        unchanged: Sequence[bool] | None = None,
+        seed: int = 0,
+        swaps: int = SWAPS,
+        resamples: int = RESAMPLES,
+    ) -> None:
+        self.counts, self.seed, self.resamples = (before, after), seed, resamples
+        self.mentions = before[..., 1].sum(0).astype(int)
+        self.sentences = (before[..., 1] > 0).sum(0)  # that hold the type
+        self.unchanged = np.array(unchanged or [False] * len(self.mentions))
+        few = (self.mentions < FEWEST_MENTIONS) | (self.sentences < FEWEST_SENTENCES)
+        tested = ~(few | self.unchanged)
+        self.measured = np.stack([_figures(side.sum(0)) for side in self.counts])  # [2, T, 3]
+        chance = swapped_losses(before[:, tested], after[:, tested], _figures, seed, swaps)  # [N, K, 3]
+        loss = (self.measured[0] - self.measured[1])[tested]
+        self.p = np.ones(self.measured.shape[1:])  # [T, 3]
+        self.p[tested, 0] = p_values(loss[:, 0], chance[..., 0])
+        # precision and recall warn, and do not refuse: a family of their own
+        warned = p_values(loss[:, 1:].ravel(), chance[..., 1:].reshape(len(chance), -1))
+        self.p[tested, 1:] = warned.reshape(-1, 2)
+        self.chance = np.full((len(chance), len(tested)), -np.inf)  # [N, T] F1, standardised
+        self.chance[:, tested] = standardised(chance[..., 0], spread(chance[..., 0]))
+
+    @cached_property
+    def drawn(self) -> Floats:
+        """[R, 2, T, 3] the figures on sentences drawn again."""
+        return _figures(resampled(np.stack(self.counts, axis=1), self.seed, self.resamples))
+
+    def side(self, index: int, side: int) -> Interval:
+        """F1 of a type, before (0) or after (1)."""
+        return interval(self.measured[side, index, F1], self.drawn[:, side, index, F1])
+
+    def loss(self, index: int, figure: int) -> Interval:
+        """What a type lost of a figure, from before to after."""
+        value, drawn = self.measured[:, index, figure], self.drawn[:, :, index, figure]
+        return interval(value[0] - value[1], drawn[:, 0] - drawn[:, 1])
+
+    def proven_loss(self, index: int) -> Interval:
+        """The loss of F1. Where a loss could be, its upper end is no lower than what so many sentences can
+        exclude: identical predictions on three of them prove nothing.
+        """
+        loss = self.loss(index, F1)
+        floor = 0.0 if self.unchanged[index] else SURELY_EQUAL / int(self.sentences[index])
+        return loss._replace(high=max(loss.value, loss.high, floor))
+
+    def verdict(self, index: int, limit: float) -> Verdict:
+        if self.unchanged[index]:
+            return "unchanged"
+        if self.mentions[index] < FEWEST_MENTIONS:
+            return "too few mentions"
+        if self.sentences[index] < FEWEST_SENTENCES:
+            return "too few sentences"
+        if self.fell(index, F1, limit):
+            return "lost"
+        return "kept" if self.proven_loss(index).high <= limit else "undecided"
+
+    def fell(self, index: int, figure: int, limit: float) -> bool:
+        """By more than the limit, and not by chance."""
+        lost = self.measured[0, index, figure] - self.measured[1, index, figure]
+        return bool(lost > limit and self.p[index, figure] < CHANCE)
+
+    def power(self, index: int, limit: float) -> Power:
+        before, after = (side[:, index] for side in self.counts)
+        others = np.delete(self.chance, index, axis=1).max(axis=1, initial=-np.inf)
+        drawn = self.drawn[:, 0, index, F1] - self.drawn[:, 1, index, F1]
+        return power(before, after, others, float(np.nanstd(drawn)), limit, self.seed)
 
 
-@dataclass
-class _Errors:
-    """Of one type: (sentence, span) that were missed, and that were predicted where no mention is near."""
-
-    missed: set[tuple[int, Span]] = field(default_factory=set)
-    stray: set[tuple[int, Span]] = field(default_factory=set)
-
-
-def _errors(gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]) -> dict[str, _Errors]:
-    """By type. A mention that was found with another end is missed, and not a stray prediction besides."""
-    errors: dict[str, _Errors] = defaultdict(_Errors)
-    for row, (right, found) in enumerate(zip(gold, predicted, strict=True)):
-        for span in set(right) - set(found):
-            errors[span.type].missed.add((row, span))
-        for span in set(found) - set(right):
-            if not _touches(span, right):
-                errors[span.type].stray.add((row, span))
-    return errors
+def _report(type_: str, pair: Paired, index: int, limit: float, accepted: bool) -> TypeReport:
+    verdict = pair.verdict(index, limit)
+    tested = verdict in ("lost", "kept", "undecided")
+    return TypeReport(
+        type=type_,
+        mentions=int(pair.mentions[index]),
+        sentences=int(pair.sentences[index]),
+        before=pair.side(index, 0),
+        after=pair.side(index, 1),
+        loss=pair.proven_loss(index),
+        precision=_shift(pair, index, PRECISION, limit),
+        recall=_shift(pair, index, RECALL, limit),
+        p=float(pair.p[index, F1]) if tested else None,
+        verdict="accepted" if verdict == "lost" and accepted else verdict,
+        power=pair.power(index, limit) if verdict == "undecided" else None,
+    )
 
 
-def _surely_worse(before: _Errors, after: _Errors) -> bool:
-    """Whether more errors are new than mended, by more than chance: among the missed, the strays or both."""
-    missed = len(after.missed - before.missed), len(before.missed - after.missed)
-    stray = len(after.stray - before.stray), len(before.stray - after.stray)
-    both = missed[0] + stray[0], missed[1] + stray[1]
-    return any(new > mended and _sign_test(new, mended) < _CHANCE for new, mended in (missed, stray, both))
+def _shift(pair: Paired, index: int, figure: int, limit: float) -> Shift:
+    before, after = (float(value) for value in pair.measured[:, index, figure])
+    return Shift(before, after, pair.loss(index, figure), pair.fell(index, figure, limit))
 
 
-def _touches(span: Span, others: Collection[Span]) -> bool:
-    return any(o.type == span.type and o.overlaps(span) for o in others)
+def _figures(counts: Floats) -> Floats:
+    """[..., 3] -> [..., 3]: F1, PRECISION and RECALL."""
+    return np.stack([f1_of(counts), precision_of(counts), recall_of(counts)], axis=-1)
 
 
-def _sign_test(new: int, mended: int) -> float:
-    """How often chance alone divides so many errors so unevenly: exact, two-sided."""
-    if not new + mended:
-        return 1.0
-    steps = np.arange(1, min(new, mended) + 1)
-    logs = np.cumsum(np.log(new + mended - steps + 1) - np.log(steps))  # of the binomial coefficients
-    logs = np.concatenate([[0.0], logs]) - (new + mended) * np.log(2)
-    return min(1.0, 2 * float(np.exp(logs).sum()))
+def _only(predicted: Sequence[Collection[Span]], type_: str) -> list[set[Span]]:
+    return [{span for span in spans if span.type == type_} for spans in predicted]

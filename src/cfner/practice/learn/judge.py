@@ -5,8 +5,9 @@ Each text is tagged once by the old model and once by the new one; everything el
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, nearest
@@ -14,7 +15,9 @@ from cfner.evaluation.estimate import Estimate, found_by
 from cfner.evaluation.metrics import score_labelled
 from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport, agreement
-from cfner.practice.learn.guard import GuardReport, guard
+from cfner.practice.learn.attempts import REPORT, earlier_attempts, fingerprint
+from cfner.practice.learn.guard import guard
+from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.new_data import NewData
 from cfner.practice.learn.types_found import SAMPLE, sampled
 from cfner.practice.learn.unlabelled import UnlabelledText
@@ -24,7 +27,6 @@ from cfner.stream.sentence_set import SentenceSet
 from cfner.tagger import ContinualTagger
 
 Spans = Sequence[tuple[Span, ...]]
-REPORT = "report.json"
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Judge:
     ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
     types, from ``guard_name``; ``unlabelled`` is text to compare the two models on. ``tested`` are sentences
     of the new data that score the new types; without them ``estimate`` may be set before the new model is
-    judged.
+    judged. ``beside``: where earlier attempts on the same guard may lie.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Judge:
         min_new_f1: float | None = None,
         strict: bool = False,
         guard_name: str = "",
+        beside: Collection[Path] = (),
     ) -> None:
         _refuse_unknown(accepted, old.types)
         self.old_types, self.current = old.types, current
@@ -71,6 +74,10 @@ class Judge:
         self.max_forgetting, self.accepted = max_forgetting, accepted
         self.tested, self.min_new_f1, self.strict = tested, min_new_f1, strict
         self.estimate: Estimate | None = None
+        self.beside = beside
+        # a known type that is taught again may claim words of another
+        fixed = old.method.keeps_predictions and current and self.kept == self.old_types
+        self.constant = self.kept if fixed else ()
         # the held-out sentences if there are any: the student was told to agree on the rest
         self.own = new_data.dev or sampled(new_data.train, SAMPLE)
         self.unlabelled, self.promise = unlabelled, old.method.promise
@@ -122,14 +129,18 @@ class Judge:
     def _guard(self, after: Spans | None) -> GuardReport | None:
         if self.guarded is None or self.guarded_before is None or after is None:
             return None
-        return guard(
+        report = guard(
             self.guarded,
             self.guarded_before,
             after,
             self.old_types,
             max_forgetting=self.max_forgetting,
             accepted=self.accepted,
+            constant=self.constant,
+            strict=self.strict,
         )
+        mark = fingerprint(self.guarded, self.guarded_before)
+        return replace(report, fingerprint=mark, earlier_attempts=earlier_attempts(mark, self.beside))
 
     def _agreements(self, own_after: Spans, new: ContinualTagger) -> tuple[AgreementReport, ...]:
         which = "held-out" if self.new_data.dev else "training"

@@ -15,9 +15,11 @@ from cfner.evaluation.scores import Scores
 from cfner.practice.check.findings import Finding
 from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.evaluate.steps import keep_scores, score_steps
+from cfner.practice.learn.advice import what_to_try
 from cfner.practice.learn.agreement import AgreementReport
+from cfner.practice.learn.attempts import places_of_attempts
 from cfner.practice.learn.cross_validation import Scoring, cross_validate, refuse_folds
-from cfner.practice.learn.guard import GuardReport
+from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.inputs import Inputs
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.new_data import (
@@ -64,6 +66,7 @@ class Learned:
     promise: str  # what the method can promise about old types
     reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
     not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
+    what_to_try: tuple[str, ...]  # if an old type was lost, or may have been
     device: str
     cost: Cost
     findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
@@ -89,6 +92,7 @@ class Learned:
             "promise": self.promise,
             "reminders": self.reminders,
             "not_reminded": list(self.not_reminded),
+            "what_to_try": list(self.what_to_try),
             "device": self.device,
             "findings": [asdict(finding) for finding in self.findings],
             "left_out": list(self.left_out),
@@ -122,8 +126,9 @@ def learn(
     """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
 
     The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
-    kept aside instead. ``unlabelled`` text reminds the model of its old types while it learns, and a part of
-    it that is held out shows whether the two models agree: files, corpus folders, texts or sentences.
+    kept aside instead: if a type is surely lost or, with ``strict``, not surely kept. ``unlabelled`` text
+    reminds the model of its old types while it learns, and a part of it that is held out shows whether the
+    two models agree: files, corpus folders, texts or sentences.
 
     How well the step's types are found is measured on the test split of ``data``. Without one, it is
     estimated by models that saw a part of the sentences each (``folds`` of them: 5, or one held-out part from
@@ -136,6 +141,7 @@ def learn(
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
+    refuse_strict(strict, guard_data, min_new_f1)
     refuse_folds(folds)
     _refuse_least(min_new_f1)
     options = dict(reading or {})
@@ -188,6 +194,7 @@ def learn(
         min_new_f1=min_new_f1,
         strict=strict,
         guard_name="" if guard_data is None else set_name(guard_data),
+        beside=places_of_attempts(place.target, model),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
@@ -215,6 +222,7 @@ def learn(
         promise=tagger.method.promise,
         reminders=record.facts["data"].get("reminders"),
         not_reminded=forgettable,
+        what_to_try=_remedies(judged.guard, tagger, step),
         device=str(tagger.device),
         cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
         findings=findings,
@@ -245,6 +253,12 @@ def _divided(
     if not tagger.method.reads_unlabelled or not tagger.config.unlabelled_ratio:
         return UnlabelledText.only_compared(texts)
     return UnlabelledText.divide(texts, new_data.train, (*new_data.dev, *new_data.test, *(guarded or ())))
+
+
+def _remedies(report: GuardReport | None, tagger: ContinualTagger, step: Step) -> tuple[str, ...]:
+    if report is None or not (report.refused or report.doubtful):
+        return ()
+    return what_to_try(tagger.method, unlabelled=bool(step.unlabelled), replay=bool(step.replay))
 
 
 def _not_reminded(tagger: ContinualTagger, step: Step) -> tuple[str, ...]:
@@ -282,6 +296,14 @@ def refuse_limit(max_forgetting: float) -> None:
 def _refuse_least(f1: float | None) -> None:
     if f1 is not None and not 0 <= f1 <= 100:
         raise ConfigError(f"--min-new-f1 cannot be {f1}.", remedy="Give F1 points, from 0 to 100.")
+
+
+def refuse_strict(strict: bool, guard_data: str | Path | None, least: float | None = None) -> None:
+    if strict and guard_data is None and least is None:
+        raise ConfigError(
+            "--strict refuses what is not shown, but nothing is asked to be shown.",
+            remedy="Give sentences labelled with old types: --guard FILE; or --min-new-f1.",
+        )
 
 
 def _identity(

@@ -1,0 +1,120 @@
+"""What the guard found, type by type, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from cfner.evaluation.intervals import RESAMPLES, Interval
+from cfner.evaluation.randomisation import SWAPS
+from cfner.practice.learn.power import Power
+
+Verdict = Literal[
+    "lost", "kept", "unchanged", "undecided", "too few mentions", "too few sentences", "accepted"
+]
+_SHOWN: tuple[Verdict, ...] = ("kept", "unchanged")
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Precision or recall before and after, and what was lost. ``fell``: by more than the limit, surely."""
+
+    before: float
+    after: float
+    loss: Interval
+    fell: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"loss": self.loss._asdict()}
+
+
+@dataclass(frozen=True)
+class TypeReport:
+    """One old type before and after, as F1. ``loss`` is before minus after: positive when it got worse.
+
+    ``p``: how often chance alone makes some type lose so much; None where there is no verdict, or nothing can
+    change. ``power``: what the guard could have seen, where it is undecided.
+    """
+
+    type: str
+    mentions: int
+    sentences: int  # that hold the type
+    before: Interval
+    after: Interval
+    loss: Interval
+    precision: Shift
+    recall: Shift
+    p: float | None
+    verdict: Verdict
+    power: Power | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": self.type,
+            "mentions": self.mentions,
+            "sentences": self.sentences,
+            "before": self.before._asdict(),
+            "after": self.after._asdict(),
+            "loss": self.loss._asdict(),
+            "precision": self.precision.to_json(),
+            "recall": self.recall.to_json(),
+            "p": self.p,
+            "verdict": self.verdict,
+            "power": None if self.power is None else asdict(self.power),
+        }
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """Old types before and after, on labelled sentences.
+
+    ``refused`` if a type is lost; if ``strict``, also if a type is not shown to be kept or unchanged.
+    """
+
+    types: tuple[TypeReport, ...]
+    sentences: int
+    max_forgetting: float
+    absent: tuple[str, ...]  # old types that the guard does not mention: nothing can be said
+    unknown: tuple[str, ...]  # types of the guard that the old model does not know: set aside
+    accepted: tuple[str, ...] = ()  # types that may be lost
+    strict: bool = False
+    fingerprint: str = ""  # of the guard's sentences and the old model's answers
+    earlier_attempts: int = 0  # that are on record with this fingerprint
+    kind: str = "f1"
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        return tuple(report.type for report in self.types if report.verdict == "lost")
+
+    @property
+    def not_shown(self) -> dict[str, str]:
+        """Types that are not shown to be kept or unchanged, and why; without those that may be lost."""
+        why: dict[str, str] = {r.type: r.verdict for r in self.types if r.verdict not in _SHOWN}
+        why |= dict.fromkeys(self.absent, "not mentioned")
+        return {type_: reason for type_, reason in why.items() if type_ not in self.accepted}
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.lost) or (self.strict and bool(self.not_shown))
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Undecided types whose loss is above the limit as measured."""
+        undecided = (report for report in self.types if report.verdict == "undecided")
+        return tuple(report.type for report in undecided if report.loss.value > self.max_forgetting)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "refused": self.refused,
+            "strict": self.strict,
+            "sentences": self.sentences,
+            "max_forgetting": self.max_forgetting,
+            "resamples": RESAMPLES,
+            "swaps": SWAPS,
+            "types": [report.to_json() for report in self.types],
+            "absent": list(self.absent),
+            "unknown": list(self.unknown),
+            "fingerprint": self.fingerprint,
+            "earlier_attempts": self.earlier_attempts,
+        }
