@@ -31,9 +31,10 @@ def test_refused_and_accepted_models_count_and_copies_of_a_step_do_not(tmp_path:
     assert earlier_attempts(MARK, [tmp_path, tmp_path]) == 3
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "null", '{"guard": null}', '{"guard": {"types": []}}', '{"guard": 3}']
-)
+OTHERS = ["", "[]", "null", '{"guard": null}', '{"guard": {"types": []}}', '{"guard": 3}']
+
+
+@pytest.mark.parametrize("text", OTHERS)
 def test_reports_of_earlier_versions_and_damaged_ones_are_no_attempts(tmp_path: Path, text: str) -> None:
     report(tmp_path / "m2/steps/0002")
     (tmp_path / "m2/steps/0002/report.json").write_text(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
@@ -22,7 +23,10 @@ def tell_guard(screen: Console, report: GuardReport) -> None:
     title = f"Old types before and after: F1 on {report.sentences:,} sentences"
     columns = ("type", "gold", "before", "after", "lost (95 %)", "P", "R", "verdict")
     table = table_of(columns, (_row(row) for row in report.types), title=title)
+    table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
     table.columns[0].overflow = "fold"
+    for column in table.columns[1:-1]:
+        column.no_wrap = True
     table.columns[-1].justify = "left"
     screen.print(table)
     limit = f"{report.max_forgetting:g}"
@@ -39,8 +43,8 @@ def tell_guard(screen: Console, report: GuardReport) -> None:
     if count := report.earlier_attempts:
         say(
             f"At least {count} earlier attempt{'s are' if count > 1 else ' is'} recorded on these guard "
-            "sentences. Who tries until the guard is content proves nothing: judge the model that you choose "
-            "on other sentences."
+            "sentences. Trying until one passes voids the verdict: judge the model that you choose on other "
+            "sentences."
         )
 
 
