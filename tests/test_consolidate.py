@@ -97,7 +97,29 @@ def test_a_network_that_forgot_is_refused_and_saved_separately(
     assert done.exit_code == 3, done.output
     told = json.loads(done.stdout)
     assert not told["accepted"] and told["guard"]["refused"] and told["folder"].endswith(".refused")
+    assert "lost" in {row["verdict"] for row in told["guard"]["types"]}
     assert not out.exists() and history(model)[-1].number == 2
+
+
+def test_strict_refuses_a_network_of_which_too_little_is_shown(
+    model: Path, text: Path, tiny_corpus: Corpus
+) -> None:
+    """Experts that cannot be outvoted are not kept by construction once they have become one network."""
+    old = model.parent / "old.conll"
+    write_sentences(tiny_corpus.test[:12], old, format="conll")
+    arguments = [
+        "consolidate",
+        str(model),
+        str(text),
+        "--out",
+        str(model.parent / "new"),
+        "--guard",
+        str(old),
+    ]
+    done = CliRunner().invoke(app, [*arguments, "--epochs", "1", "--strict", "--set", "old_wins=true"])
+    assert done.exit_code == 3, done.output
+    assert "--strict, and not shown to be kept" in " ".join(done.stdout.split())
+    assert "unchanged" not in done.stdout
 
 
 def test_the_command_says_what_it_costs(model: Path, text: Path) -> None:

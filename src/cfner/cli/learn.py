@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 REFUSED = 3  # exit code: the guard refused the new model
 
 Flag = o.Flag
-_STYLE = {"kept": "green", "forgotten": "bold red", "accepted": "yellow"}
 
 
 @first_options(

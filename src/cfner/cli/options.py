@@ -61,8 +61,8 @@ Strict = Annotated[
     bool,
     Flag(
         "--strict",
-        help="Refuse everything that the guard does not show to be kept or unchanged, also types that its "
-        "sentences do not mention.",
+        help="Refuse what is not shown: old types that the guard does not show to be kept or unchanged, also "
+        "types that its sentences do not mention.",
     ),
 ]
 
