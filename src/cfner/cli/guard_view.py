@@ -93,10 +93,13 @@ def _undecided(report: GuardReport) -> Iterator[str]:
 
 def _warnings(report: GuardReport) -> Iterator[str]:
     for row in report.types:
-        for name, shift in (("precision", row.precision), ("recall", row.recall)):
-            if shift.fell:
-                change = f"from {shift.before:.1f} to {shift.after:.1f}"
-                yield f"Warning: the {name} of {row.type} surely fell, {change}."
+        fell = [
+            f"{name} ({shift.before:.1f} to {shift.after:.1f})"
+            for name, shift in (("precision", row.precision), ("recall", row.recall))
+            if shift.fell
+        ]
+        if fell:
+            yield f"Warning: {row.type} surely fell in {' and '.join(fell)}."
 
 
 def _change(shift: Shift) -> str:

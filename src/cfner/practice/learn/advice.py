@@ -14,6 +14,7 @@ def what_to_try(method: Method, *, unlabelled: bool, replay: bool) -> tuple[str,
     parameters = type(method.parameters).model_fields
     experts = "--method experts: old types keep their scores, new ones are learned less well; with"
     remedies = (
+        (method.name == "finetune", "--method own-other: finetune does nothing to keep old types"),
         (
             method.reads_unlabelled and not unlabelled,
             "--unlabelled FILE: text without labels that mentions the old types",
