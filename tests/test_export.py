@@ -28,7 +28,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.files.atomic import atomic_folder
 from cfner.files.markdown import escaped
-from cfner.interop.calibration import built_in, compare, read_calibration
+from cfner.interop.check_text import built_in, compare, read_check_text
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import ExportReport, refuse_occupied
 from cfner.interop.hf_export import folded
@@ -399,13 +399,13 @@ def test_a_scheme_that_the_pipeline_does_not_know_is_told(model: LoadedModel, tm
 
 def test_the_norm_is_measured_on_the_given_text(two_steps: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("today ada saw the badger\n\nthe heron of oslo\n")
-    report = export_model(two_steps, tmp_path / "hf", calibrate=tmp_path / "mine.txt")
-    assert (report.calibrated_on, report.agreement.words) == ("mine.txt", 9)
+    report = export_model(two_steps, tmp_path / "hf", check_text=tmp_path / "mine.txt")
+    assert (report.checked_on, report.agreement.words) == ("mine.txt", 9)
     facts = json.loads((tmp_path / "hf" / "cfner_export.json").read_text())
     assert facts["mean_feature_norm"] == report.mean_feature_norm
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(CorpusError, match="holds no words"):
-        read_calibration(tmp_path / "empty.txt")
+        read_check_text(tmp_path / "empty.txt")
 
 
 def test_comparing_counts_other_labels_and_forgives_ties() -> None:

@@ -25,7 +25,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import MissingExtraError, ModelError
 from cfner.interop import onnx_export
-from cfner.interop.calibration import word_logits
+from cfner.interop.check_text import word_logits
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import refuse_occupied
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx

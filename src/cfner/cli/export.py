@@ -20,7 +20,7 @@ def export(
     int8: Annotated[
         bool, o.Flag("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")
     ] = False,
-    calibrate: Annotated[
+    check_text: Annotated[
         Path | None,
         o.Flag(
             help="A file of ordinary text of your domain (text lines, JSON lines, CoNLL) on which the export "
@@ -49,7 +49,7 @@ def export(
     from cfner.interop.export import export_model
 
     report = export_model(
-        model, out, to, step=step, int8=int8, calibrate=calibrate, license=license, overwrite=overwrite
+        model, out, to, step=step, int8=int8, check_text=check_text, license=license, overwrite=overwrite
     )
     address = None
     if push_to is not None:
@@ -70,7 +70,7 @@ def _told(report: ExportReport) -> list[str]:
     kinds = {"hf": "a stock transformers model", "onnx": "ONNX", "onnx-int8": "ONNX with 8-bit weights"}
     lines = [
         f"Written: {report.folder} ({kinds[report.kind]}; {', '.join(report.types)})",
-        f"Beside the original, on {same.words} words ({report.calibrated_on}): {same.same_label} have the "
+        f"Beside the original, on {same.words} words ({report.checked_on}): {same.same_label} have the "
         f"same label; probabilities differ by {same.mean_score_difference:.3f} on average.",
     ]
     if report.mean_feature_norm is not None:

@@ -26,7 +26,7 @@ def export_model(
     *,
     step: int | None = None,
     int8: bool = False,
-    calibrate: str | Path | None = None,
+    check_text: str | Path | None = None,
     license: str | None = None,
     overwrite: bool = False,
 ) -> ExportReport:
@@ -34,10 +34,10 @@ def export_model(
 
     ``to``: "hf" (a stock transformers folder) or "onnx" (with ``int8``: 8-bit weights), with a model card.
     What was written is read back and compared with the original before the folder gets its name, on the
-    ordinary text of the model's domain in the file ``calibrate`` (default: a dozen built-in sentences).
+    ordinary text of the model's domain in the file ``check_text`` (default: a dozen built-in sentences).
     """
     # not at the top: whoever only predicts does not need them
-    from cfner.interop.calibration import built_in, compare, read_calibration, word_logits
+    from cfner.interop.check_text import built_in, compare, read_check_text, word_logits
     from cfner.interop.hf_export import stock_columns, write_huggingface
     from cfner.interop.model_card import Provenance, model_card
     from cfner.interop.onnx_export import write_onnx_folder
@@ -48,7 +48,7 @@ def export_model(
         raise ConfigError("Only ONNX can have 8-bit weights.", remedy="Leave int8 out, or export to onnx.")
     target = Path(folder)
     refuse_occupied(target, overwrite)  # before anything large is read
-    measured_on = built_in() if calibrate is None else read_calibration(calibrate)
+    measured_on = built_in() if check_text is None else read_check_text(check_text)
     if isinstance(source, LoadedModel):
         model, facts = source, Provenance(target.name)
     else:  # on the processor, where the export is read back and compared
@@ -68,7 +68,7 @@ def export_model(
             scheme=model.labels.scheme,
             head=model.network.head.kind,
             max_length=model.max_length,
-            calibrated_on=measured_on.source,
+            checked_on=measured_on.source,
             mean_feature_norm=norm,
             agreement=compare(original, logits),
         )

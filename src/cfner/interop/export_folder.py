@@ -9,7 +9,7 @@ from typing import Any
 
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
-from cfner.interop.calibration import Agreement
+from cfner.interop.check_text import Agreement
 
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 
@@ -64,7 +64,7 @@ class ExportReport:
     scheme: str
     head: str  # of the original: linear or cosine
     max_length: int
-    calibrated_on: str
+    checked_on: str
     mean_feature_norm: float | None  # by which a cosine head was divided
     agreement: Agreement
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cfner.errors import ModelError
-from cfner.interop.calibration import Calibration, mean_feature_norm, word_logits
+from cfner.interop.check_text import CheckText, mean_feature_norm, word_logits
 from cfner.network.encoders import quiet_transformers
 from cfner.network.experts import ExpertNetwork
 from cfner.network.head import CosineHead, Head, LinearHead
@@ -24,7 +24,7 @@ UNHEARD: Final = -1e4  # log-odds of labels that must never win: their types wer
 
 
 def write_huggingface(
-    model: LoadedModel, folder: Path, measured_on: Calibration
+    model: LoadedModel, folder: Path, measured_on: CheckText
 ) -> tuple[Tensor, float | None]:
     """Write ``AutoModelForTokenClassification`` files; the logits [N, C] of what was written, read back.
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from cfner.batches.loader import collate
 from cfner.errors import MissingExtraError, ModelError
 from cfner.files.json_files import write_json
-from cfner.interop.calibration import Calibration, built_in, word_logits
+from cfner.interop.check_text import CheckText, built_in, word_logits
 from cfner.interop.hf_export import name_labels, save_tokenizer
 from cfner.interop.onnx import ONNX_FILE, OnnxNetwork, onnxruntime
 from cfner.interop.reproduction import public
@@ -28,7 +28,7 @@ _ONE_FILE = 1_800_000_000  # bytes of weights that an ONNX file can hold with so
 
 
 def write_onnx_folder(
-    model: LoadedModel, folder: Path, measured_on: Calibration, *, int8: bool = False
+    model: LoadedModel, folder: Path, measured_on: CheckText, *, int8: bool = False
 ) -> Tensor:
     """Write model.onnx (encoder and head), tokenizer and labels; the logits [N, C] of the file when run."""
     write_onnx(model, folder / ONNX_FILE, int8=int8)

@@ -41,7 +41,7 @@ def usage(model: LoadedModel, report: ExportReport) -> str:
             "token; cfner reads it as text."
         )
         return _PIPELINE + "\n" + "".join(f"- {point}\n" for point in points)
-    same, where = report.agreement, escaped(report.calibrated_on)
+    same, where = report.agreement, escaped(report.checked_on)
     compared = (
         f"Compared with the original on {same.words} words ({where}): the same label for "
         f"{same.same_label}, logits differ by at most {same.largest_logit_difference:.2g}."
@@ -93,7 +93,7 @@ def _length(model: LoadedModel) -> str:
 
 
 def _scores(report: ExportReport, own_others: bool) -> str:
-    same, where = report.agreement, escaped(report.calibrated_on)
+    same, where = report.agreement, escaped(report.checked_on)
     measured = (
         f"{same.words} words ({where}): the same label for all of them, probabilities "
         f"differ by {same.mean_score_difference:.3f} on average and by {same.largest_score_difference:.2f} "

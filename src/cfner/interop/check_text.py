@@ -38,7 +38,7 @@ Nothing in the letter explained why the old bridge had been closed.
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CheckText:
     """Sentences, and where they are from (a file's name, or 'built in')."""
 
     sentences: tuple[Sentence, ...]
@@ -56,24 +56,24 @@ class Agreement:
     largest_score_difference: float
 
 
-def built_in() -> Calibration:
+def built_in() -> CheckText:
     lines = _ORDINARY.splitlines()
-    return Calibration(tuple(sentence_of_text(line, "built in") for line in lines), "built in")
+    return CheckText(tuple(sentence_of_text(line, "built in") for line in lines), "built in")
 
 
-def read_calibration(file: str | Path) -> Calibration:
+def read_check_text(file: str | Path) -> CheckText:
     """The first 2,000 sentences of a file (text, JSON lines or CoNLL) that have words."""
     path = Path(file)
     sentences = tuple(islice((sentence for sentence in read_texts(path) if len(sentence)), _SENTENCES))
     if not sentences:
         raise CorpusError("The file holds no words.", where=str(path), remedy="Give some ordinary text.")
-    return Calibration(sentences, path.name)
+    return CheckText(sentences, path.name)
 
 
-def mean_feature_norm(model: TaggingModel, calibration: Calibration) -> float:
+def mean_feature_norm(model: TaggingModel, text: CheckText) -> float:
     """The mean length of what the head reads, over all words."""
-    text = model.encode(calibration.sentences)
-    norms = [out.features.norm(dim=1).cpu() for _, out in outputs(model.network, text, batch_size=_BATCH)]
+    encoded = model.encode(text.sentences)
+    norms = [out.features.norm(dim=1).cpu() for _, out in outputs(model.network, encoded, batch_size=_BATCH)]
     return float(torch.cat(norms).mean())
 
 
