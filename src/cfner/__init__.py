@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.sentence import Sentence, Span
     from cfner.errors import CfnerError
+    from cfner.practice.calibrate.calibrate import calibrate
     from cfner.practice.check.check import check
     from cfner.practice.consolidate.consolidate import consolidate
     from cfner.practice.diff.diff import diff_models
@@ -34,6 +35,7 @@ __all__ = [
     "Step",
     "TaskStream",
     "TrainingConfig",
+    "calibrate",
     "check",
     "consolidate",
     "diff_models",
@@ -53,6 +55,7 @@ _HOME = {
     "Step": "cfner.stream.stream",
     "TaskStream": "cfner.stream.stream",
     "TrainingConfig": "cfner.training.config",
+    "calibrate": "cfner.practice.calibrate.calibrate",
     "check": "cfner.practice.check.check",
     "consolidate": "cfner.practice.consolidate.consolidate",
     "diff_models": "cfner.practice.diff.diff",

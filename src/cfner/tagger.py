@@ -205,7 +205,13 @@ class ContinualTagger:
         self._refuse_half_learned()
         model = self.model
         text = model.encode(sentences)
-        found = predict_spans(model.network, text, model.labels, batch_size=self.config.eval_batch_size)
+        found = predict_spans(
+            model.network,
+            text,
+            model.labels,
+            calibration=model.calibration,
+            batch_size=self.config.eval_batch_size,
+        )
         return tuple(found)
 
     # a str is itself a sequence of str; the first overload that fits is the one that counts

@@ -9,7 +9,7 @@ import typer
 
 from cfner.cli import options as o
 from cfner.cli.guard_view import tell_guard, why_refused
-from cfner.cli.learn import REFUSED, tell_agreement, tell_cost
+from cfner.cli.learn import REFUSED, tell_agreement, tell_carried, tell_cost
 from cfner.cli.settings import from_flags
 from cfner.cli.show import console, print_json, say, training_progress
 
@@ -78,6 +78,7 @@ def consolidate(
             screen.print("No labelled data was given (--guard), so forgetting could not be measured as F1.")
         for report in made.agreement:
             tell_agreement(report)
+        tell_carried(made.calibrated)
         tell_cost(made.cost)
         if made.accepted:
             say(f"The new model is step {made.step} of {made.folder}.")

@@ -73,11 +73,19 @@ def _told(report: ExportReport) -> list[str]:
         f"Beside the original, on {same.words} words ({report.checked_on}): {same.same_label} have the "
         f"same label; probabilities differ by {same.mean_score_difference:.3f} on average.",
     ]
-    if report.mean_feature_norm is not None:
+    if report.shifts_are_inexact:
+        lines.append(
+            f"Decided otherwise: {same.words - same.same_label} of {same.words} words. The cosine head "
+            "became a linear one, and the calibrated shifts hold exactly only where features have the mean length "
+            f"({report.mean_feature_norm:.3f}). The README says more."
+        )
+    elif report.mean_feature_norm is not None:
         lines.append(
             "The cosine head became a linear one, divided by the mean length of the features "
             f"({report.mean_feature_norm:.3f}): labels stay, scores shift a little. The README says more."
         )
+    if report.kind == "hf" and report.calibration is not None:
+        lines.append("A stock pipeline decides as calibrated, but its scores are its own softmax.")
     if report.kind == "hf":
         lines.append(f"Try: transformers.pipeline('token-classification', '{report.folder}', "
                      "aggregation_strategy='first')")  # fmt: skip

@@ -94,6 +94,12 @@ def _f1_or_types(step: PastStep, figures: StepFigures) -> str:
     return "; ".join(f"{type_} {f1:.1f}" for type_, f1 in figures.per_type.items()) or "·"
 
 
+def _what(step: PastStep) -> str:
+    name = step.name if step.kind in {"rename", "merge", "forget", "calibrate"} else step.kind
+    carried = step.calibrated and step.kind != "calibrate"
+    return name + (f" (calibrated before: {len(step.calibrated)} types)" if carried else "")
+
+
 def _sentences(step: PastStep) -> str:
     """Labelled ones, and how many unlabelled ones the model was reminded by."""
     unlabelled = ((step.data or {}).get("reminders") or {}).get("sentences")
@@ -184,3 +190,5 @@ def _tell(step: PastStep, model: Path, as_json: bool) -> None:
         return
     types = ", ".join(step.all_types)
     say(f"Step {step.number} of {model} is current now ({step.name}). It knows: {types}.")
+    if step.uncalibrated:
+        say(f"What was calibrated of {', '.join(step.uncalibrated)} does not hold any more and was dropped.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,6 +167,7 @@ def _tell(learned: Learned) -> None:
         say(f"The new data does not mention {', '.join(learned.not_reminded)}: see --unlabelled.")
     for report in learned.agreement:
         tell_agreement(report)
+    tell_carried(learned.calibrated)
     tell_cost(learned.cost)
     if learned.accepted:
         say(f"The new model is step {learned.step} of {learned.folder}.")
@@ -208,6 +209,14 @@ def _reminders(reminders: Mapping[str, Any]) -> str:
     found = ", ".join(f"{type_} {count:,}" for type_, count in reminders["mentions"].items())
     count = reminders["sentences"]
     return f"Trained on {count:,} unlabelled sentences too; the old model finds in them: {found}."
+
+
+def tell_carried(calibrated: Sequence[str]) -> None:
+    if calibrated:
+        say(
+            f"The calibration of {', '.join(calibrated)} was measured before this step and is carried along. "
+            "Measure it again: cfner calibrate MODEL held-out.conll"
+        )
 
 
 def tell_cost(cost: Cost) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from cfner.cli import (
     bench,
+    calibrate,
     check,
     consolidate,
     data,
@@ -55,6 +56,7 @@ app.command()(predict.predict)
 app.command()(check.check)
 app.command()(learn.learn)
 app.command()(consolidate.consolidate)
+app.command()(calibrate.calibrate)
 app.command()(diff.diff)
 app.command()(history.history)
 app.command()(history.rollback)

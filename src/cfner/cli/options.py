@@ -32,6 +32,15 @@ _device = Flag(
     "--device", help="What to compute on: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps."
 )
 Device = Annotated[str, _device]
+MinScore = Annotated[
+    float | None,
+    Flag(
+        min=0,
+        max=1,
+        help="Leave out mentions with a lower score. This then decides in place of the precision that the "
+        "model was calibrated to; 0 shows all that the network finds.",
+    ),
+]
 DeviceSetting = Annotated[str | None, _device]  # where settings come from files, too
 
 # how data is read

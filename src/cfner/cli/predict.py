@@ -71,13 +71,15 @@ def predict(
             "worth it for large files. Default: torch."
         ),
     ] = None,
+    min_score: o.MinScore = None,
     batch_size: o.Windows = 64,
     device: o.Device = "auto",
 ) -> None:
     """Find entities. Files of any size are read, tagged and written piece by piece.
 
     Each entity has its type, its words and characters, and a score: the probability of its type, averaged
-    over its words. A word's label is that of its first subword.
+    over its words; after 'cfner calibrate', the share of such mentions that are right. A word's label is
+    that of its first subword.
     """
     from cfner.interop.export import open_for_prediction
     from cfner.interop.prediction_files import AS_TEXT, write_predictions
@@ -89,7 +91,7 @@ def predict(
     # before the model is opened: a missing file is reported at once
     sentences = _sentences(text or [], text_option or [], file, input_format)
     opened = open_for_prediction(model, step, runtime, device=device)
-    found = tag_stream(opened, sentences, batch_size=batch_size)
+    found = tag_stream(opened, sentences, min_score=min_score, batch_size=batch_size)
     if out is not None:
         count = write_predictions(found, out, style, overwrite=overwrite)
         typer.echo(visible(f"{count} sentences tagged on {opened.network.device}: {out}"), err=True)

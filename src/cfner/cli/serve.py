@@ -55,6 +55,7 @@ def serve(
         int | None,
         o.Flag(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
     ] = None,
+    min_score: o.MinScore = None,
     device: o.Device = "auto",
     access_log: Annotated[bool, o.Flag(help="Log every request (never its text).")] = False,
 ) -> None:

@@ -55,12 +55,13 @@ def export_model(
         model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
     with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         norm = None
-        original = word_logits(model.network, model.encode(measured_on.sentences))
+        decoder = model.decoder()
+        original = decoder.columns(word_logits(model.network, model.encode(measured_on.sentences)))
         if to == "hf":
             logits, norm = write_huggingface(model, unfinished, measured_on)
             original = stock_columns(original, model.labels)
         else:
-            logits = write_onnx_folder(model, unfinished, measured_on, int8=int8)
+            logits = decoder.columns(write_onnx_folder(model, unfinished, measured_on, int8=int8))
         report = ExportReport(
             kind="onnx-int8" if int8 else to,
             folder=target,
@@ -70,6 +71,7 @@ def export_model(
             max_length=model.max_length,
             checked_on=measured_on.source,
             mean_feature_norm=norm,
+            calibration=model.calibration,
             agreement=compare(original, logits),
         )
         _refuse_other_answers(report)
@@ -78,9 +80,9 @@ def export_model(
 
 
 def _refuse_other_answers(report: ExportReport) -> None:
-    """Of 8-bit weights the agreement is only reported."""
+    """Of 8-bit weights, and of shifts that do not fold exactly, the agreement is only reported."""
     same = report.agreement
-    if report.kind == "hf" and same.same_label < same.words:
+    if report.kind == "hf" and same.same_label < same.words and not report.shifts_are_inexact:
         raise ModelError(
             f"The exported model gives {same.words - same.same_label} of {same.words} words another label "
             "than the original.",

@@ -10,6 +10,7 @@ from typing import Any
 from cfner.errors import ModelError
 from cfner.files.json_files import read_json, write_json
 from cfner.interop.check_text import Agreement
+from cfner.network.calibration import Calibration
 
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 
@@ -67,10 +68,18 @@ class ExportReport:
     checked_on: str
     mean_feature_norm: float | None  # by which a cosine head was divided
     agreement: Agreement
+    calibration: Calibration | None = None  # of the original
+
+    @property
+    def shifts_are_inexact(self) -> bool:
+        """Whether shifts decide that hold exactly only where features have the mean length."""
+        shifts = [] if self.calibration is None else [one.shift for one in self.calibration.types.values()]
+        return self.mean_feature_norm is not None and any(shifts)
 
     def to_json(self) -> dict[str, Any]:
-        facts = {key: value for key, value in asdict(self).items() if key != "folder"}
-        return {**facts, "cfner": importlib.metadata.version("cfner")}
+        facts = {key: value for key, value in asdict(self).items() if key not in {"folder", "calibration"}}
+        calibration = None if self.calibration is None else self.calibration.to_json()
+        return {**facts, "calibration": calibration, "cfner": importlib.metadata.version("cfner")}
 
     def write(self, folder: Path, card: str) -> None:
         (folder / "README.md").write_text(card, encoding="utf-8")

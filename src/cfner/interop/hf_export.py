@@ -31,7 +31,8 @@ def write_huggingface(
     A linear head is written as it is. A cosine head becomes a linear one: the logits of a word are those of
     the original times the length of its features over the mean length, which is measured (and returned). All
     logits of a word are scaled alike, so its label stays. Types with Others of their own become labels like
-    any other, whose logits are those of O plus their log-odds.
+    any other, whose logits are those of O plus their log-odds. Calibrated shifts are added as biases, which a
+    cosine head that became a linear one decides by exactly only where features have the mean length.
     """
     if isinstance(model.network, ExpertNetwork):
         raise ModelError(
@@ -56,6 +57,7 @@ def stock_model(model: LoadedModel, mean_norm: float | None = None) -> Any:
         name for name in ("classifier", "score") if isinstance(getattr(body, name, None), nn.Identity)
     )
     weight, bias = folded(model.network.head, mean_norm)
+    bias += model.decoder().columns(torch.zeros(1, len(bias)))[0]  # the calibrated shift of each label
     other, unheard = model.labels.other_id, list(model.labels.unheard)
     weight[unheard], bias[unheard] = weight[other].clone(), bias[other] + UNHEARD
     layer = nn.Linear(weight.shape[1], weight.shape[0])

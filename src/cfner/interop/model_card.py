@@ -53,10 +53,11 @@ def model_card(
         usage(model, report),
         "## Scores\n",
         _scores(model, facts),
+        *_calibration(model),
         "## Where it comes from\n",
         _lineage(facts),
         "## Intended use and limits\n",
-        _limits(model, facts),
+        _limits(model, facts, report),
         "## How to reproduce it\n",
         reproduction(model, facts.steps),
         "## Licence\n",
@@ -161,7 +162,32 @@ def _lineage(facts: Provenance) -> str:
     )
 
 
-def _limits(model: LoadedModel, facts: Provenance) -> str:
+def _calibration(model: LoadedModel) -> list[str]:
+    """What was measured on held-out data; nothing if nothing was."""
+    if model.calibration is None:
+        return []
+    rows = [
+        [
+            escaped(type_),
+            f"{one.temperature:.3f}",
+            f"{one.bias:+.3f}",
+            f"{one.shift:+.3f}",
+            "" if one.precision is None else f"{one.precision:g}",
+        ]
+        for type_, one in model.calibration.types.items()
+    ]
+    told = (
+        "Fitted on held-out sentences, in log-odds. Temperature and bias make cfner's scores the share of "
+        "such mentions that are right. The shift is what a type is decided by. A promised precision was 95 % "
+        "certain for text like those sentences; of other types nothing is promised.\n\n"
+    )
+    return [
+        "## Calibration\n",
+        told + table(["type", "temperature", "bias", "shift", "promised precision"], rows),
+    ]
+
+
+def _limits(model: LoadedModel, facts: Provenance, report: ExportReport) -> str:
     early = "" if len(facts.steps) < 2 else (
         "Types of earlier steps were kept without their data: look at their scores above before you rely on "
         "them. "
@@ -169,9 +195,15 @@ def _limits(model: LoadedModel, facts: Provenance) -> str:
     return (
         "For finding mentions of the types above in text like the training data. Other languages, domains or "
         "spellings were not tested unless the scores say so. "
-        f"{early}Scores of single mentions are probabilities of the model, not calibrated ones. Mentions "
+        f"{early}{_scores_meant(model, report)} Mentions "
         "neither nest nor overlap. Do not use it alone for decisions about people, nor to certify that a "
         "text holds no personal data.\n\n"
         f"The encoder reads {model.max_length} subwords at once; cfner reads longer texts in overlapping "
         "windows.\n"
     )
+
+
+def _scores_meant(model: LoadedModel, report: ExportReport) -> str:
+    if model.calibration is None or report.kind == "hf":
+        return "Scores of single mentions are probabilities of the model, not calibrated ones."
+    return "Scores of single mentions are calibrated for the types in the table above, and for no others."

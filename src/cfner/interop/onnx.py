@@ -18,6 +18,7 @@ from cfner.evaluation.scores import Scores
 from cfner.files.json_files import read_json
 from cfner.interop.export_folder import EXPORT_FACTS
 from cfner.interop.text_stream import sentence_of_text
+from cfner.network.calibration import read_calibration
 from cfner.network.encoders import prepare_tokenizer
 from cfner.network.inference import predict_spans
 from cfner.network.network import TaggerOutput
@@ -97,6 +98,7 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
     facts = read_json(path / "labels.json")
     try:
         labels = LabelSpace.from_json(facts)
+        calibration = read_calibration(facts, labels.types)
         limits = int(facts["max_length"]), facts["overlap"]
         encoder = str(facts["encoder"])
         tokenizer = prepare_tokenizer(
@@ -106,7 +108,8 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
         raise ModelError(
             f"The exported model is damaged: {error!r}.", where=str(path), remedy="Export it anew."
         ) from error
-    return OnnxModel(OnnxNetwork(path / ONNX_FILE), tokenizer, labels, limits[0], encoder, limits[1])
+    network = OnnxNetwork(path / ONNX_FILE)
+    return OnnxModel(network, tokenizer, labels, limits[0], encoder, limits[1], calibration)
 
 
 @dataclass(eq=False)
@@ -148,8 +151,13 @@ class OnnxTagger:
     def evaluate(self, sentences: Sequence[Sentence]) -> Scores:
         """Entity-level scores over all types."""
         kept = [sentence for sentence in sentences if len(sentence)]
+        model = self.model
         predicted = predict_spans(
-            self.model.network, self.model.encode(kept), self.model.labels, batch_size=self.batch_size
+            model.network,
+            model.encode(kept),
+            model.labels,
+            calibration=model.calibration,
+            batch_size=self.batch_size,
         )
         return score([sentence.spans for sentence in kept], predicted, self.types)
 

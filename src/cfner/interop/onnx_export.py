@@ -39,7 +39,12 @@ def write_onnx_folder(
     config.architectures = [type(body).__name__]
     config.to_json_file(folder / "config.json", use_diff=True)
     limits = {"max_length": model.max_length, "overlap": model.overlap}
-    facts = {**model.labels.to_json(), **limits, "encoder": public(model.encoder)}
+    facts = {
+        **model.labels.to_json(),
+        **({} if model.calibration is None else {"calibration": model.calibration.to_json()}),
+        **limits,
+        "encoder": public(model.encoder),
+    }
     write_json(folder / "labels.json", facts)
     return word_logits(OnnxNetwork(folder / ONNX_FILE), model.encode(measured_on.sentences))
 

@@ -94,8 +94,9 @@ def _length(model: LoadedModel) -> str:
 
 def _scores(report: ExportReport, own_others: bool) -> str:
     same, where = report.agreement, escaped(report.checked_on)
+    agreed = "all" if same.same_label == same.words else str(same.same_label)
     measured = (
-        f"{same.words} words ({where}): the same label for all of them, probabilities "
+        f"{same.words} words ({where}): the same label for {agreed} of them, probabilities "
         f"differ by {same.mean_score_difference:.3f} on average and by {same.largest_score_difference:.2f} "
         "at most"
     )
@@ -108,12 +109,25 @@ def _scores(report: ExportReport, own_others: bool) -> str:
             "type: nine types that are each 90 % sure that a word is none of theirs leave `O` 50 %. So do "
             "not use a threshold of the one for the other"
         )
+    if report.calibration is not None:
+        meaning += (
+            ". The original is calibrated on held-out data: the shift of each type is a bias here, so that "
+            "the pipeline decides as the original does, but its scores are its own softmax, which is not "
+            "calibrated"
+        )
     if report.mean_feature_norm is None:
         return f"{meaning}. The weights are the original's. Measured on {measured}."
+    labels = "labels are those of the original"
+    if report.shifts_are_inexact:
+        labels = (
+            "labels would be those of the original without its calibrated shifts, which hold exactly only "
+            f"where features have the mean length: {same.words - same.same_label} of {same.words} words are "
+            "decided otherwise"
+        )
     return (
         f"{meaning}. Besides, the original compares directions only (a cosine head); here that head is "
         "folded into a linear layer, its rows divided by the mean length of the features "
-        f"({report.mean_feature_norm:.4f}). All logits of a word are scaled by the same number, so labels "
-        "are those of the original; scores are close, but not the same: surer where features are long, less "
-        f"sure where they are short. Measured on {measured}."
+        f"({report.mean_feature_norm:.4f}). All logits of a word are scaled by the same number, so {labels}; "
+        "scores are close, but not the same: surer where features are long, less sure where they are short. "
+        f"Measured on {measured}."
     )

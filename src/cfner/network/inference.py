@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from cfner.batches.encoding import EncodedText, IntArray
 from cfner.batches.loader import TokenBatch, inference_batches
 from cfner.corpus.sentence import Span
+from cfner.network.calibration import Calibration
 from cfner.network.network import TaggerOutput
 from cfner.network.probes import Probe
 from cfner.stream.labels import LabelSpace
@@ -49,15 +51,33 @@ def outputs(
         network.train(training)
 
 
+class _Figures(NamedTuple):
+    """Of each label's type [C]."""
+
+    shift: Tensor
+    bias: Tensor
+    temperature: Tensor
+
+    @classmethod
+    def of(cls, calibration: Calibration, type_of: Sequence[str | None]) -> _Figures:
+        each = [calibration.of(type_) for type_ in type_of]
+        return cls(*(torch.tensor([getattr(one, name) for one in each]) for name in cls._fields))
+
+
 class Decoder:
     """From scores to labels to mentions: the one way, for evaluation, prediction, the server and ONNX.
 
     A word gets the label with the largest column, which is O where no label's log-odds are above 0. Its score
     is the probability of the label's type in the label's own group, so that scores stay what they are when
     types are added. The types that a merged one was made of may be in several groups: the largest counts.
+
+    A ``calibration`` has three figures per type. The shift is added to the log-odds of the type's labels
+    before the largest is chosen. Scores are computed without it, with the type's bias and temperature: what
+    is shown of a mention does not depend on how strictly its type is decided. No figure changes the log-odds
+    or the scores of another type.
     """
 
-    def __init__(self, labels: LabelSpace) -> None:
+    def __init__(self, labels: LabelSpace, calibration: Calibration | None = None) -> None:
         self.labels = labels
         type_of = [labels.type_of(number) for number in range(len(labels))]
         # [C, C]: 1 where two labels are of the same type
@@ -77,31 +97,55 @@ class Decoder:
             one_of_group = {labels.group_of[label]: label for label in ids}
             if len(one_of_group) > 1:
                 self._merged.append((torch.tensor(ids), list(one_of_group.values())))
+        # [C] each, of the label's type; None where the network alone decides
+        self._figures: _Figures | None = None
+        if calibration is not None:
+            self._figures = _Figures.of(calibration, type_of)
+
+    def calibrated(self, calibration: Calibration) -> Decoder:
+        """The same decoder with another calibration, made in no time."""
+        decoder = copy.copy(self)
+        type_of = [self.labels.type_of(number) for number in range(len(self.labels))]
+        decoder._figures = _Figures.of(calibration, type_of)
+        return decoder
+
+    def columns(self, logits: Tensor) -> Tensor:
+        """[W, C] by which words are decided: the shift of each label's type added."""
+        logits = logits.float()
+        return logits if self._figures is None else logits + self._figures.shift
 
     def best(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """(best label [W], probability of its type [W]) from columns [W, C]."""
         logits = logits.float()
-        columns = self._heard(logits)
+        columns = self._heard(self.columns(logits))
         best = columns.argmax(1)
         in_group = best
         if self.labels.has_own_others:  # how sure O is depends on who comes closest to claiming the word
             other = self.labels.other_id
             runner_up = columns.index_fill(1, torch.tensor([other]), float("-inf")).argmax(1)
             in_group = torch.where(best == other, runner_up, best)
-        probabilities = (logits + self._rivals[in_group]).softmax(1)
+        probabilities = self._in_group(logits, in_group)
         scores = (probabilities * self._mates[best]).sum(1)
+        heard = logits.masked_fill(columns.isneginf(), float("-inf"))
         for ids, one_of_group in self._merged:
             words = torch.isin(best, ids).nonzero()[:, 0]
             for label in one_of_group:
-                in_group = (columns[words] + self._rivals[label]).softmax(1)
-                scores[words] = torch.maximum(scores[words], (in_group * self._mates[label]).sum(1))
+                probabilities = self._in_group(heard[words], torch.tensor(label))
+                scores[words] = torch.maximum(scores[words], (probabilities * self._mates[label]).sum(1))
         return best, scores.clamp(max=1.0)
+
+    def _in_group(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """[W, C] probabilities in the groups of labels [W] (or of one), as their types are calibrated."""
+        if (figures := self._figures) is not None:
+            logits = logits + figures.bias[labels][..., None] * self._mates[labels]
+            logits = logits / figures.temperature[labels][..., None]
+        return (logits + self._rivals[labels]).softmax(1)
 
     def margin(self, logits: Tensor) -> Tensor:
         """[W] by how much probabilities must change for a word to get another label, from columns [W, C]."""
         if logits.shape[1] < 2:
             return logits.new_ones(len(logits))
-        logits = logits.float()
+        logits = self.columns(logits)
         probabilities, columns = logits.softmax(1), self._heard(logits)
         first, second = probabilities.gather(1, columns.topk(2, dim=1).indices).T
         # where no second label is heard, it is O or nothing
@@ -141,7 +185,12 @@ def label_words(
 
 
 def predict_spans(
-    network: WordScorer, text: EncodedText, labels: LabelSpace, *, batch_size: int = 64
+    network: WordScorer,
+    text: EncodedText,
+    labels: LabelSpace,
+    *,
+    calibration: Calibration | None = None,
+    batch_size: int = 64,
 ) -> list[tuple[Span, ...]]:
-    decoder = Decoder(labels)
+    decoder = Decoder(labels, calibration)
     return decoder.spans(label_words(network, text, decoder, batch_size=batch_size)[0], text)

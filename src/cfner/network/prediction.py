@@ -9,6 +9,7 @@ from typing import Any
 
 from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence, Span
+from cfner.network.calibration import Calibration
 from cfner.network.inference import Decoder, WordScorer, label_words
 from cfner.stream.labels import LabelSpace
 
@@ -27,6 +28,16 @@ class TaggingModel:
     max_length: int
     encoder: str
     overlap: int | None
+    calibration: Calibration | None = None
+
+    def decoder(self, *, min_score: float | None = None) -> Decoder:
+        """How its scores become labels. Where the caller has a ``min_score``, that decides in place of the
+        calibrated shifts.
+        """
+        calibration = self.calibration
+        if calibration is not None and min_score is not None:
+            calibration = calibration.unshifted()
+        return Decoder(self.labels, calibration)
 
     def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
         """Sentences as the encoder reads them: subwords in windows."""
@@ -39,7 +50,8 @@ class Entity:
 
     ``score`` is the probability of its type, averaged over its words: for each word the probabilities of all
     labels of the type together, so that doubt between ``B-`` and ``I-`` does not look like doubt about the
-    type.
+    type. After ``cfner calibrate`` it is the share of mentions with such a score that are right, as far as
+    held-out data could tell.
     """
 
     type: str
@@ -76,28 +88,40 @@ class Prediction:
         return given | found
 
 
-def tag(model: TaggingModel, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Prediction]:
+def tag(
+    model: TaggingModel,
+    sentences: Sequence[Sentence],
+    *,
+    min_score: float | None = None,
+    batch_size: int = 64,
+) -> list[Prediction]:
     """Tag sentences: as many word predictions as there are words, however long a sentence is.
 
-    A word's label is that of its first subword.
+    A word's label is that of its first subword. ``min_score``: mentions with a lower score are left out, and
+    calibrated shifts do not count.
     """
     text = model.encode(sentences)
-    decoder = Decoder(model.labels)
+    decoder = model.decoder(min_score=min_score)
     ids, scores = label_words(model.network, text, decoder, batch_size=batch_size)
     predictions = []
     for index, (sentence, spans) in enumerate(zip(sentences, decoder.spans(ids, text), strict=True)):
         first = int(text.sentence_bounds[index])
         starts = _joined_starts(sentence) if spans and sentence.text is None else None
-        entities = tuple(
+        entities = (
             entity_of(sentence, span, float(scores[first + span.start : first + span.end].mean()), starts)
             for span in spans
         )
-        predictions.append(Prediction(sentence, entities))
+        kept = tuple(entity for entity in entities if min_score is None or entity.score >= min_score)
+        predictions.append(Prediction(sentence, kept))
     return predictions
 
 
 def tag_stream(
-    model: TaggingModel, sentences: Iterable[Sentence], *, batch_size: int = 64
+    model: TaggingModel,
+    sentences: Iterable[Sentence],
+    *,
+    min_score: float | None = None,
+    batch_size: int = 64,
 ) -> Iterator[Prediction]:
     """Tag any number of sentences in order, holding a few hundred at a time."""
     held: list[Sentence] = []
@@ -106,10 +130,10 @@ def tag_stream(
         held.append(sentence)
         words += len(sentence)
         if len(held) >= _SENTENCES_AT_A_TIME or words >= _WORDS_AT_A_TIME:
-            yield from tag(model, held, batch_size=batch_size)
+            yield from tag(model, held, min_score=min_score, batch_size=batch_size)
             held, words = [], 0
     if held:
-        yield from tag(model, held, batch_size=batch_size)
+        yield from tag(model, held, min_score=min_score, batch_size=batch_size)
 
 
 def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int] | None = None) -> Entity:

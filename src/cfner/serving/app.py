@@ -47,7 +47,7 @@ class Service:
     def __init__(self, source: str, settings: ServeSettings) -> None:
         self.settings = settings
         self.metrics = metrics = Metrics()
-        self.steps = steps = Steps(source, settings.steps_kept, metrics, settings.device)
+        self.steps = steps = Steps(source, settings.steps_kept, metrics, settings.device, settings.min_score)
         admission = Admission(settings, Cost.measured(steps.current.pipeline.tag))
         self.batcher = batcher = Batcher(settings, metrics, admission)
         self.bodies = BodyReader(settings)

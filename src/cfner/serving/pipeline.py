@@ -33,11 +33,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class Pipeline:
-    """A model that tags texts. ``tag`` must not run twice at the same moment."""
+    """A model that tags texts. ``tag`` must not run twice at the same moment.
 
-    def __init__(self, model: LoadedModel) -> None:
+    ``min_score``: mentions with a lower score, as rounded, are left out, and calibrated shifts do not count.
+    """
+
+    def __init__(self, model: LoadedModel, min_score: float | None = None) -> None:
         self.model = model
-        self._decoder = Decoder(model.labels)
+        self._min_score = 0.0 if min_score is None else min_score
+        self._decoder = model.decoder(min_score=min_score)
 
     def tag(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """The entities of each text: the same, to the last digit, in whatever company the text comes."""
@@ -52,7 +56,7 @@ class Pipeline:
                 break
             self._compute(found, doubtful, 1)
         return [
-            _entities(sentence, marked, found.scores[first:])
+            _entities(sentence, marked, found.scores[first:], self._min_score)
             for sentence, marked, first in zip(
                 sentences, spans, encoded.sentence_bounds.tolist(), strict=False
             )
@@ -107,8 +111,11 @@ def _near_border(score: float) -> bool:
     return abs(scaled - round(scaled)) <= NOISE * 10**DIGITS
 
 
-def _entities(sentence: Sentence, spans: Iterable[Span], scores: Floats) -> tuple[Entity, ...]:
-    return tuple(
+def _entities(
+    sentence: Sentence, spans: Iterable[Span], scores: Floats, min_score: float
+) -> tuple[Entity, ...]:
+    found = (
         entity_of(sentence, span, round(float(scores[span.start : span.end].mean()), DIGITS))
         for span in spans
     )
+    return tuple(entity for entity in found if entity.score >= min_score)

@@ -39,17 +39,20 @@ class ServeSettings:
     shutdown_seconds: float = 30.0  # what was accepted is finished within this time
     max_connections: int = 1000
     device: str = "auto"  # what steps are computed on
+    min_score: float | None = None  # of the mentions that are told; decides in place of calibrated shifts
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int | float):
                 continue
-            may_be_0 = field.name in {"port", "steps_kept"}
+            may_be_0 = field.name in {"port", "steps_kept", "min_score"}
             if not (0 < value < inf or (may_be_0 and value == 0)):
                 raise ConfigError(
                     f"{field.name} is {value}, which makes no sense.", remedy="Give a positive number."
                 )
+        if self.min_score is not None and self.min_score > 1:
+            raise ConfigError(f"No score reaches {self.min_score}.", remedy="Scores go from 0 to 1.")
         if self.port > 65535:
             raise ConfigError(f"There is no port {self.port}.", remedy="Ports go up to 65535.")
         if self.api_key is not None:

@@ -46,11 +46,18 @@ class ServedStep:
 class Steps:
     """Loads the current step, or raises why it cannot be loaded."""
 
-    def __init__(self, source: str, kept: int, metrics: Metrics, device: str = "auto") -> None:
+    def __init__(
+        self,
+        source: str,
+        kept: int,
+        metrics: Metrics,
+        device: str = "auto",
+        min_score: float | None = None,
+    ) -> None:
         ref = ModelRef.parse(source)
         self.source, self.metrics = ref.source, metrics
         self.pinned = ref.step  # the one step to serve, whatever is current in the folder
-        self._load = partial(_load, device=device)
+        self._load = partial(_load, device=device, min_score=min_score)
         self.name = Path(ref.source).name or ref.source
         self.has_steps = is_model_folder(ref.source)
         self.current = self._load(ref.source, ref.step)
@@ -205,7 +212,7 @@ def _log_failure(what: str, error: Exception) -> None:
     log.error("%s: %s", what, error, exc_info=None if isinstance(error, CfnerError) else error)
 
 
-def _load(source: str, number: int | None, device: str) -> ServedStep:
+def _load(source: str, number: int | None, device: str, min_score: float | None) -> ServedStep:
     """Load a step, its seal checked, and let it tag a text: one that cannot is not served."""
     if is_model_folder(source):
         # what is current may change while it is being loaded: settle the step first
@@ -215,6 +222,6 @@ def _load(source: str, number: int | None, device: str) -> ServedStep:
     else:
         chosen, seal, model = 1, "", open_model(source, device=device)
     model.network.requires_grad_(False)
-    pipeline = Pipeline(model)
+    pipeline = Pipeline(model, min_score)
     pipeline.tag([_PROBE])
     return ServedStep(chosen, seal, pipeline)

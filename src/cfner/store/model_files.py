@@ -27,7 +27,7 @@ from cfner.store.expert_files import (
     place_of,
 )
 from cfner.store.model_folder import StoredStep, damaged
-from cfner.store.step_files import LABELS, read_labels
+from cfner.store.step_files import LABELS, read_labels, stored_calibration
 from cfner.store.untrusted import (
     WITHOUT_MEMORY,
     first_not_finite,
@@ -87,6 +87,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
                 else {}
             ),
             **({} if experts is None else {"experts": experts.model_dump()}),
+            **({} if model.calibration is None else {"calibration": model.calibration.to_json()}),
             "max_length": model.max_length,
             "overlap": model.overlap,
             "encoder": model.encoder,
@@ -150,7 +151,8 @@ def _read(step: StoredStep) -> LoadedModel:
     if max_length < 3 or (overlap is not None and not 0 <= int(overlap) < max_length):
         raise ValueError(f"windows of {max_length} subwords that overlap by {overlap}")
     usable_length(network.body, tokenizer, max_length)
-    return LoadedModel(network, tokenizer, labels, max_length, str(facts["encoder"]), overlap)
+    encoder, calibration = str(facts["encoder"]), stored_calibration(step)
+    return LoadedModel(network, tokenizer, labels, max_length, encoder, overlap, calibration)
 
 
 def _keyed(content: Mapping[str, Held], file: str, experts: int) -> Iterator[tuple[str, Held]]:

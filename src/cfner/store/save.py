@@ -38,7 +38,8 @@ def save_step(
     def write(path: Path) -> None:
         write_model(path, model)
         experts = isinstance(model.network, ExpertNetwork)
-        write_json(path / FACTS, as_stored(record, parent, experts=experts))
+        calibrated = model.calibration is not None
+        write_json(path / FACTS, as_stored(record, parent, experts=experts, calibrated=calibrated))
         if experts and target.exists():
             share_weights(path, target.step())
         if measured is not None:
@@ -59,6 +60,8 @@ def save_step(
         return target.add(write)
 
 
-def as_stored(record: Mapping[str, Any], parent: str | None, *, experts: bool = False) -> dict[str, Any]:
-    """A step's record as step.json holds it. ``experts``: whether the model has some."""
-    return {**record, "format": format_of(experts), "parent": parent}
+def as_stored(
+    record: Mapping[str, Any], parent: str | None, *, experts: bool = False, calibrated: bool = False
+) -> dict[str, Any]:
+    """A step's record as step.json holds it. ``experts``, ``calibrated``: what the model has."""
+    return {**record, "format": format_of(experts, calibrated), "parent": parent}

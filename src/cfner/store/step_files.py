@@ -10,14 +10,15 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from cfner.errors import CfnerError, ModelError, problems
+from cfner.network.calibration import Calibration, read_calibration
 from cfner.store.model_folder import StoredStep, damaged
 from cfner.stream.labels import LabelSpace
 
 FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
-FORMAT = 3  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
-_ONE_NETWORK = 2  # what is written for a model without experts, which earlier versions read as it is
+FORMAT = 4  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
+_ONE_NETWORK, _EXPERTS, _CALIBRATED = 2, 3, 4  # earlier versions read what is written for less
 
 Made = TypeVar("Made")
 
@@ -38,6 +39,7 @@ class _Settings(_Open):
 class _Operation(_Open):
     types: list[StrictStr]
     into: StrictStr | None = None  # types that were taken away became nothing
+    uncalibrated: list[StrictStr] = []
 
 
 class _Facts(_Open):
@@ -69,9 +71,9 @@ def read_facts(step: StoredStep) -> dict[str, Any]:
     return read_as(step, FACTS, _checked)
 
 
-def format_of(experts: bool) -> int:
+def format_of(experts: bool, calibrated: bool) -> int:
     """The number that a step is written with: no higher than its files need."""
-    return FORMAT if experts else _ONE_NETWORK
+    return _CALIBRATED if calibrated else _EXPERTS if experts else _ONE_NETWORK
 
 
 def refuse_newer(step: StoredStep) -> None:
@@ -94,6 +96,12 @@ def refuse_newer(step: StoredStep) -> None:
 def read_labels(step: StoredStep) -> LabelSpace:
     refuse_newer(step)
     return read_as(step, LABELS, LabelSpace.from_json)
+
+
+def stored_calibration(step: StoredStep) -> Calibration | None:
+    """What was measured of the step's types, if anything."""
+    types = read_labels(step).types
+    return read_as(step, LABELS, lambda facts: read_calibration(facts, types))
 
 
 def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made:

@@ -88,7 +88,10 @@ def train_step(
         if not (ctx.known is None and method.plain_first_step):
             method.finish(network, ctx)
     network.eval()
-    return TrainedStep(replace(model, network=network, labels=labels), state, reminded)
+    # the figures of types that were not trained here stay; those of the others were another network's
+    calibration = None if model.calibration is None else model.calibration.without(step.types)
+    trained = replace(model, network=network, labels=labels, calibration=calibration)
+    return TrainedStep(trained, state, reminded)
 
 
 def refuse_model(method: Method, model: LoadedModel) -> None:

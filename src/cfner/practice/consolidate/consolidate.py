@@ -18,6 +18,7 @@ from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.judge import Judge
 from cfner.practice.learn.learn import (
     as_given,
+    carried_calibration,
     refuse_limit,
     refuse_strict,
     score_earlier_steps,
@@ -49,6 +50,7 @@ class Consolidated:
     epochs: tuple[dict[str, float], ...]
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
+    calibrated: tuple[str, ...]  # types whose calibration was carried along, measured before this step
     device: str
     cost: Cost
 
@@ -63,6 +65,7 @@ class Consolidated:
             "epochs": list(self.epochs),
             "guard": None if self.guard is None else self.guard.to_json(),
             "agreement": [report.to_json() for report in self.agreement],
+            "calibrated": list(self.calibrated),
             "device": self.device,
             **self.cost.to_json(),
         }
@@ -132,6 +135,7 @@ def consolidate(
         epochs=tuple(record.history),
         guard=judged.guard,
         agreement=judged.agreement,
+        calibrated=carried_calibration(tagger),
         device=str(tagger.device),
         cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
     )

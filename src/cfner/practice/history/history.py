@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,26 @@ from cfner.errors import ModelError, StreamError
 from cfner.evaluation.measured import Measured, over_all
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
+from cfner.network.calibration import Calibration
 from cfner.store.lineage import LineageStep, lineage, lineage_step
 from cfner.store.link_steps import link_files, own_bytes
 from cfner.store.model_folder import SEAL, ModelFolder, StoredStep
 from cfner.store.save import as_stored
 from cfner.store.series import Series, series_of
-from cfner.store.step_files import FACTS, LABELS, SCORES, read_facts, read_if_there, read_labels
+from cfner.store.step_files import (
+    FACTS,
+    LABELS,
+    SCORES,
+    read_facts,
+    read_if_there,
+    read_labels,
+    stored_calibration,
+)
 from cfner.stream.labels import LabelSpace
 from cfner.stream.sentence_set import SentenceSet
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
+_OF_TRAINING = {"data", "history", "best_epoch"}  # of a record, what a step with the same weights has not
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,9 @@ class PastStep:
     """One step of a model folder, as ``cfner history`` tells it."""
 
     number: int
-    kind: str  # learn, consolidate, import, rename, merge or forget
+    kind: str  # learn, consolidate, import, rename, merge, forget or calibrate
     name: str
-    types: tuple[str, ...]  # what it learned, imported, renamed or took away
+    types: tuple[str, ...]  # what it learned, imported, renamed, took away or calibrated
     all_types: tuple[str, ...]  # what the model knows after it
     parent: int | None
     current: bool
@@ -65,6 +75,8 @@ class PastStep:
     macro_f1: float | None
     saved: str  # when, as ISO 8601 in UTC
     hash: str
+    calibrated: tuple[str, ...] = ()  # types that are decided and shown as held-out data says
+    uncalibrated: tuple[str, ...] = ()  # types whose calibration ended with this step
     disk: int = 0  # bytes, without what it shares with earlier steps
     pruned: bool = False  # its weights were removed
     origin: str | None = None  # hash of the step in another folder that it came from
@@ -161,13 +173,48 @@ def forget(model: str | Path, types: str | Sequence[str]) -> PastStep:
 
 
 def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str | None) -> PastStep:
+    return add_step(model, lambda path, source: _write_relabelled(path, source, kind, types, into))
+
+
+def add_step(
+    model: str | Path, write: Callable[[Path, StoredStep], None], *, expected: str | None = None
+) -> PastStep:
+    """Add a step made of the current one, which ``write`` is given.
+
+    ``expected``: the hash that the current step must have, where what is written depends on it.
+    """
     folder = ModelFolder(model)
     folder.current_name()  # is there a model at all?
     with locked(folder.path, wait=PATIENCE):
         folder.sweep()
         source = folder.verified()
-        added = folder.add(lambda path: _write_relabelled(path, source, kind, types, into))
+        if expected not in (None, source.hash):
+            raise ModelError(
+                "Another step became the current one meanwhile, so nothing was added.",
+                where=str(model),
+                remedy="Start again.",
+            )
+        added = folder.add(lambda path: write(path, source))
     return _told(lineage_step(model, added.name), current=True)
+
+
+def write_same_weights(
+    path: Path,
+    source: StoredStep,
+    labels: LabelSpace,
+    calibration: Calibration | None,
+    record: Mapping[str, Any],
+) -> None:
+    """The files of ``source`` with other labels, calibration and record; without its scores and report."""
+    facts = {key: value for key, value in source.read_json(LABELS).items() if key != "calibration"}
+    calibrated = {} if calibration is None else {"calibration": calibration.to_json()}
+    link_files(source, path, leave_out=_WRITTEN_ANEW)
+    write_json(path / LABELS, {**facts, **labels.to_json(), **calibrated})
+    stored = {key: value for key, value in record.items() if key not in _OF_TRAINING}
+    experts = "experts" in facts
+    write_json(
+        path / FACTS, as_stored(stored, source.hash, experts=experts, calibrated=calibration is not None)
+    )
 
 
 def _write_relabelled(
@@ -175,8 +222,14 @@ def _write_relabelled(
 ) -> None:
     """The step ``source`` with ``types`` called ``into``; None takes them away."""
     step, measured = read_facts(source), read_if_there(source, SCORES, Measured.from_json)
-    before = read_labels(source)
+    before, calibration = read_labels(source), stored_calibration(source)
     labels = _without(before, types) if into is None else before.renamed(types, into)
+    dropped: list[str] = []
+    if calibration is not None and kind == "rename":
+        calibration = calibration.renamed(types[0], str(into))
+    elif calibration is not None:  # what was measured of the parts says nothing of the whole
+        dropped = [type_ for type_ in types if type_ in calibration.types]
+        calibration = calibration.without(types)
 
     def names(old: Sequence[str]) -> list[str]:
         new = (into if type_ in types else type_ for type_ in old)
@@ -185,17 +238,14 @@ def _write_relabelled(
     # a merged type must not be both learned here and known before
     current = names(step["types"])
     record = {
-        **{key: value for key, value in step.items() if key not in {"data", "history", "best_epoch"}},
+        **step,
         "kind": kind,
         "name": f"{kind} {', '.join(types)}" + ("" if into is None else f" -> {into}"),
         "types": current,
         "known": [type_ for type_ in names(step["known"]) if type_ not in current],
-        "operation": {"types": list(types), "into": into},
+        "operation": {"types": list(types), "into": into, **({"uncalibrated": dropped} if dropped else {})},
     }
-    link_files(source, path, leave_out=_WRITTEN_ANEW)
-    facts = source.read_json(LABELS)
-    write_json(path / LABELS, {**facts, **labels.to_json()})
-    write_json(path / FACTS, as_stored(record, source.hash, experts="experts" in facts))
+    write_same_weights(path, source, labels, calibration, record)
     # where types were merged or taken away, words may get other labels: the model has to be scored again
     if kind == "rename" and measured is not None and into is not None:
         write_json(path / SCORES, measured.renamed(types, into).to_json())
@@ -213,6 +263,7 @@ def _without(labels: LabelSpace, types: Sequence[str]) -> LabelSpace:
 
 def _told(step: LineageStep, current: bool) -> PastStep:
     learned = step.kind == "learn"
+    calibration, operation = stored_calibration(step.stored), step.record.get("operation") or {}
     return PastStep(
         number=step.number,
         kind=step.kind,
@@ -230,6 +281,8 @@ def _told(step: LineageStep, current: bool) -> PastStep:
         hash=step.hash,
         pruned=step.stored.pruned,
         origin=step.record["parent"] if step.parent is None else None,
+        calibrated=() if calibration is None else tuple(calibration.types),
+        uncalibrated=tuple(operation.get("uncalibrated", ())),
     )
 
 

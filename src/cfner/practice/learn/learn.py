@@ -67,6 +67,7 @@ class Learned:
     reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
     not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
     what_to_try: tuple[str, ...]  # if an old type was lost, or may have been
+    calibrated: tuple[str, ...]  # old types whose calibration was carried along, measured before this step
     device: str
     cost: Cost
     findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
@@ -93,6 +94,7 @@ class Learned:
             "reminders": self.reminders,
             "not_reminded": list(self.not_reminded),
             "what_to_try": list(self.what_to_try),
+            "calibrated": list(self.calibrated),
             "device": self.device,
             "findings": [asdict(finding) for finding in self.findings],
             "left_out": list(self.left_out),
@@ -223,6 +225,7 @@ def learn(
         reminders=record.facts["data"].get("reminders"),
         not_reminded=forgettable,
         what_to_try=_remedies(judged.guard, tagger, step),
+        calibrated=carried_calibration(tagger),
         device=str(tagger.device),
         cost=Cost(disk_of(stored), judge.seconds_before, judged.seconds_after),
         findings=findings,
@@ -326,6 +329,12 @@ def _identity(
             "unlabelled": [sentences_hash(text) for text in texts.values()],
         }
     )
+
+
+def carried_calibration(tagger: ContinualTagger) -> tuple[str, ...]:
+    """The types whose figures were measured before the step that was just trained."""
+    calibration = tagger.model.calibration
+    return () if calibration is None else tuple(calibration.types)
 
 
 def step_number(tagger: ContinualTagger) -> int:

@@ -1,0 +1,223 @@
+"""Calibrate a model on held-out sentences, as a new step with the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.sentence import Sentence
+from cfner.errors import ConfigError, CorpusError
+from cfner.evaluation.scores import Scores
+from cfner.files.json_files import write_json
+from cfner.network.calibration import Calibration, TypeCalibration
+from cfner.network.device import choose_device
+from cfner.practice.calibrate.fit import FEWEST, enough_found, fit
+from cfner.practice.calibrate.held_out import Found, HeldOut
+from cfner.practice.calibrate.measure import Measured, measure
+from cfner.practice.history.history import add_step, write_same_weights
+from cfner.store.model_folder import StoredStep
+from cfner.store.open import load_step
+from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels, stored_calibration
+from cfner.stream.manifest import sentences_hash
+
+REPORT: Final = "report.json"
+_FOLDS: Final = 5
+Verdict = Literal["calibrated", "promised", "aimed at", "not reached", "too few mentions"]
+
+
+@dataclass(frozen=True)
+class TypeReport:
+    """One type before and after. ``after`` is measured on sentences that its figures were not fitted on."""
+
+    type: str
+    mentions: int  # labelled
+    before: Measured
+    after: Measured
+    figures: TypeCalibration | None  # None: left as it was
+    verdict: Verdict
+
+
+@dataclass(frozen=True, repr=False)
+class CalibrationReport:
+    """What was measured, and the step that holds it."""
+
+    folder: Path
+    step: int
+    parent: int
+    data: str
+    sentences: int
+    precision: float | None  # that was asked for
+    types: tuple[TypeReport, ...]
+    unlabelled: tuple[str, ...]  # types of the model that the sentences do not label: nothing can be said
+    unknown: tuple[str, ...]  # types of the sentences that the model does not know: set aside
+
+    @property
+    def promised(self) -> tuple[str, ...]:
+        return tuple(report.type for report in self.types if report.verdict == "promised")
+
+    def __repr__(self) -> str:
+        asked = "" if self.precision is None else f", precision {self.precision:g}"
+        lines = [f"Calibration of {self.folder} (step {self.step}) on {self.data}{asked}"]
+        lines += [
+            f"  {one.type}: {one.verdict}; {one.mentions} mentions; calibration error {one.before.error} -> "
+            f"{one.after.error}; precision {one.before.precision} -> {one.after.precision}; recall "
+            f"{one.before.recall} -> {one.after.recall}"
+            for one in self.types
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "folder": str(self.folder)}
+
+
+def calibrate(
+    model: str | Path,
+    data: str | Path | Sequence[Sentence],
+    *,
+    precision: float | None = None,
+    format: str | None = None,
+    tag_column: str | None = None,
+    batch_size: int = 64,
+    device: str = "auto",
+) -> CalibrationReport:
+    """Make the scores of a model folder reliable, as a new step with the same weights.
+
+    ``data``: labelled sentences that the model was not trained on, or a file of them, or a folder with a dev
+    split. ``precision``: what each type's mentions should reach; types become stricter until they do.
+    ``rollback`` undoes it.
+    """
+    if precision is not None and not 0 < precision < 1:  # not a number is neither
+        raise ConfigError(f"A precision of {precision} cannot be promised.", remedy="Ask for 0.95 or so.")
+    chosen = choose_device(device)
+    name, sentences = _read(data, format, tag_column)
+    loaded = load_step(model)
+    labels = loaded.model.labels
+    mentioned = {type_ for sentence in sentences for type_ in sentence.types}
+    labelled = tuple(type_ for type_ in labels.types if type_ in mentioned)
+    loaded.model.network.to(chosen)
+    known = [sentence.only(labels.types) for sentence in sentences]
+    held_out = HeldOut.of(loaded.model, known, batch_size=batch_size)
+    earlier = loaded.model.calibration
+    kept = None if earlier is None else earlier.without(labelled)
+    enough = enough_found(held_out, labelled, kept)
+    if not enough:
+        raise CorpusError(
+            f"The model finds fewer than {FEWEST} mentions of every type that is labelled here "
+            f"({', '.join(labelled) or 'none that it knows'}): too few to measure anything.",
+            where=name,
+            remedy="Give more labelled sentences.",
+        )
+    calibration = fit(held_out, enough, precision, kept)
+    before, after = held_out.found(earlier), _cross_fitted(held_out, sentences, enough, precision, kept)
+    reached = held_out.found(calibration)
+    types = tuple(
+        TypeReport(
+            type=type_,
+            mentions=held_out.mentions_of(type_),
+            before=measure(held_out, before, type_),
+            after=measure(held_out, after, type_),
+            figures=calibration.types.get(type_),
+            verdict=_verdict(type_, calibration, reached, precision),
+        )
+        for type_ in labelled
+    )
+    measured = {
+        "data": name,
+        "sentences": len(sentences),
+        "hash": sentences_hash(sentences),
+        "precision": precision,
+        "types": [asdict(report) for report in types],
+    }
+    added = add_step(
+        model,
+        lambda path, source: _write(path, source, calibration, precision, enough, measured),
+        expected=loaded.stored.hash,
+    )
+    return CalibrationReport(
+        folder=Path(model),
+        step=added.number,
+        parent=int(loaded.stored.name),
+        data=name,
+        sentences=len(sentences),
+        precision=precision,
+        types=types,
+        unlabelled=tuple(type_ for type_ in labels.types if type_ not in mentioned),
+        unknown=tuple(sorted(mentioned.difference(labels.types))),
+    )
+
+
+def _read(
+    data: str | Path | Sequence[Sentence], format: str | None, tag_column: str | None
+) -> tuple[str, tuple[Sentence, ...]]:
+    """(name, sentences with words) of a file, of the dev split of a folder, or as they are given."""
+    if isinstance(data, str | Path):
+        corpus = Corpus.read(str(data), format=format, tag_column=tag_column)
+        split = corpus.dev if Path(data).is_dir() else corpus.train
+        name, given = corpus.name, tuple(sentence for sentence in split if len(sentence))
+        missing = "There is no dev split." if Path(data).is_dir() else "The file holds no sentences."
+    else:
+        name, given = "sentences", tuple(sentence for sentence in data if len(sentence))
+        missing = "There are no sentences."
+    if not given:
+        raise CorpusError(
+            missing, where=name, remedy="Give labelled sentences that the model was not trained on."
+        )
+    return name, given
+
+
+def _cross_fitted(
+    held_out: HeldOut,
+    sentences: Sequence[Sentence],
+    types: Sequence[str],
+    precision: float | None,
+    kept: Calibration | None,
+) -> list[Found]:
+    """What is found in each fifth of the sentences with figures that were fitted on the other four. Equal
+    sentences are in the same fifth.
+    """
+    fold_of = [int(sentence.key[:8], 16) % _FOLDS for sentence in sentences]
+    found: list[Found] = []
+    for fold in range(_FOLDS):
+        others = held_out.part([at for at, its in enumerate(fold_of) if its != fold])
+        fitted = fit(others, enough_found(others, types, kept, share=1 - 1 / _FOLDS), precision, kept)
+        found += held_out.part([at for at, its in enumerate(fold_of) if its == fold]).found(fitted)
+    return found
+
+
+def _verdict(
+    type_: str, calibration: Calibration, reached: Sequence[Found], precision: float | None
+) -> Verdict:
+    if type_ not in calibration.types:
+        return "too few mentions"
+    if precision is None:
+        return "calibrated"
+    if calibration.types[type_].precision is not None:
+        return "promised"
+    right = [mention.right for mention in reached if mention.type == type_]
+    return "aimed at" if sum(right) >= precision * len(right) else "not reached"
+
+
+def _write(
+    path: Path,
+    source: StoredStep,
+    calibration: Calibration,
+    precision: float | None,
+    types: Sequence[str],
+    measured: Mapping[str, Any],
+) -> None:
+    record = {
+        **read_facts(source),
+        "kind": "calibrate",
+        "name": "calibrate" if precision is None else f"calibrate, precision {precision:g}",
+        "operation": {"types": list(types)},
+    }
+    write_same_weights(path, source, read_labels(source), calibration, record)
+    write_json(path / REPORT, measured)
+    before = stored_calibration(source) or Calibration()
+    names = {*before.types, *calibration.types}
+    same = all(before.of(type_).shift == calibration.of(type_).shift for type_ in names)
+    if same and read_if_there(source, SCORES, Scores.from_json) is not None:
+        write_json(path / SCORES, source.read_json(SCORES))  # every decision is what it was

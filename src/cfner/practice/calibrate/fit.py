@@ -1,0 +1,151 @@
+"""From held-out mentions to a type's figures: temperature and bias of its scores, and its shift.
+
+Temperature and bias make the score of a mention the share of such mentions that are right: they minimise the
+log loss of the mentions' scores. The shift makes a type stricter until its precision is what was asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import torch
+
+from cfner.network.calibration import COOLEST, HOTTEST, Calibration, TypeCalibration
+from cfner.network.inference import Decoder
+from cfner.practice.calibrate.held_out import HeldOut
+
+FEWEST: Final = 30  # found mentions of a type below which nothing is fitted: see docs/decisions.md
+CERTAIN: Final = 0.95  # how certain a promised precision is, for text like the held-out sentences
+_CANDIDATES: Final = 50  # shifts that are tried per type
+_CLEAR: Final = 1e-3  # below the word that is to be given up, beyond the last bits of a batch
+_ROUNDS: Final = 4  # a stricter type leaves words to the others, which are then looked at again
+_MOST: Final = 8.0  # log-odds that a bias may move a score by
+_GRID, _ZOOMS = 7, 6
+_NEVER: Final = 1e-6  # a score that was surely wrong costs much, not everything
+
+
+def enough_found(
+    held_out: HeldOut, types: Sequence[str], kept: Calibration | None, share: float = 1.0
+) -> tuple[str, ...]:
+    """The types of which enough mentions are found (``share``: of how many sentences these are)."""
+    counts = Counter(mention.type for mention in held_out.found(kept))
+    return tuple(type_ for type_ in types if counts[type_] >= share * FEWEST)
+
+
+def fit(
+    held_out: HeldOut, types: Sequence[str], precision: float | None, kept: Calibration | None = None
+) -> Calibration:
+    """Figures of each of ``types``, beside those of other types that are ``kept``."""
+    figures = dict({} if kept is None else kept.types)
+    if precision is not None:
+        figures |= _shifts(held_out, types, precision, figures)
+    decoder = Decoder(held_out.labels)
+    for type_ in types:
+        temperature, bias = _scaling(held_out, type_, Calibration(figures), decoder)
+        decided = figures.get(type_, TypeCalibration())
+        figures[type_] = replace(decided, temperature=temperature, bias=bias)
+    return Calibration(figures)
+
+
+def _shifts(
+    held_out: HeldOut, types: Sequence[str], precision: float, figures: dict[str, TypeCalibration]
+) -> dict[str, TypeCalibration]:
+    """Type by type, until no shift changes another type's any more."""
+    found: dict[str, TypeCalibration] = {}
+    for _ in range(_ROUNDS):
+        before = dict(found)
+        for type_ in types:
+            found[type_] = _stricter(held_out, type_, precision, figures | found)
+        if found == before:
+            return found
+    # those whose precision still moves with the others' shifts are promised nothing
+    return {
+        type_: one if one == before[type_] else replace(one, precision=None) for type_, one in found.items()
+    }
+
+
+def _stricter(
+    held_out: HeldOut, type_: str, precision: float, figures: dict[str, TypeCalibration]
+) -> TypeCalibration:
+    """The smallest shift down at which the precision is certain, which is then promised. If there is none,
+    the smallest at which it is reached at all; if there is none either, no shift.
+    """
+    as_it_is = Calibration({**figures, type_: TypeCalibration()})
+    where, margins = held_out.where_found(type_, as_it_is)
+    levels = torch.quantile(margins, torch.linspace(0, 1, _CANDIDATES + 1)[:-1])
+    reached: float | None = None
+    for shift in [0.0, *(-level - _CLEAR for level in levels.tolist())]:
+        tried = Calibration({**figures, type_: TypeCalibration(shift=shift)})
+        right = [mention.right for mention in where.found(tried) if mention.type == type_]
+        if len(right) < FEWEST:
+            break
+        if is_certain(sum(right), len(right), precision):
+            return TypeCalibration(shift=shift, precision=precision)
+        if reached is None and sum(right) >= precision * len(right):
+            reached = shift
+    return TypeCalibration(shift=reached or 0.0)
+
+
+def is_certain(right: int, found: int, precision: float) -> bool:
+    """Whether so many right ones would be this rare, were the true precision lower (exact binomial test)."""
+    chance = sum(
+        math.exp(
+            _log_choose(found, wrong)
+            + _times_log(wrong, 1 - precision)
+            + _times_log(found - wrong, precision)
+        )
+        for wrong in range(found - right + 1)
+    )
+    return chance <= 1 - CERTAIN
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _times_log(times: int, share: float) -> float:
+    return times * math.log(share) if times else 0.0
+
+
+def _scaling(
+    held_out: HeldOut, type_: str, calibration: Calibration, decoder: Decoder
+) -> tuple[float, float]:
+    """(temperature, bias) with the smallest log loss of the scores of the type's mentions."""
+    mentions = held_out.words_of(type_, decoder.calibrated(calibration))
+    # Platt's targets: a handful of mentions that are all right does not make the next one certain
+    right = int(mentions.right.sum())
+    wrong = len(mentions.right) - right
+    target = torch.where(mentions.right, (right + 1) / (right + 2), 1 / (wrong + 2))
+
+    def loss(log_temperature: float, log_odds: float) -> float:
+        temperature = math.exp(log_temperature)
+        figures = replace(calibration.of(type_), temperature=temperature, bias=log_odds * temperature)
+        scores = mentions.scores(decoder.calibrated(Calibration({**calibration.types, type_: figures})))
+        scores = scores.clamp(_NEVER, 1 - _NEVER)
+        return float(-(target * scores.log() + (1 - target) * (-scores).log1p()).mean())
+
+    log_temperature, log_odds = _smallest(loss, (math.log(COOLEST), math.log(HOTTEST)), (-_MOST, _MOST))
+    temperature = math.exp(log_temperature)
+    return temperature, log_odds * temperature
+
+
+def _smallest(
+    loss: Callable[[float, float], float], first: tuple[float, float], second: tuple[float, float]
+) -> tuple[float, float]:
+    """Where a smooth function of two numbers is smallest: a grid, and finer ones around its best point."""
+    bounds = (first, second)
+    best, reach = tuple(sum(limits) / 2 for limits in bounds), [(high - low) / 2 for low, high in bounds]
+    for _ in range(_ZOOMS):
+        axes = [
+            np.clip(middle + step * np.linspace(-1, 1, _GRID), low, high)
+            for middle, step, (low, high) in zip(best, reach, bounds, strict=True)
+        ]
+        best = min(itertools.product(*(axis.tolist() for axis in axes)), key=lambda point: loss(*point))
+        reach = [step / 3 for step in reach]
+    return best[0], best[1]
