@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
-import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from cfner import ContinualTagger, Corpus, TaskStream, calibrate, open_model
-from cfner.corpus.sentence import Sentence
+from cfner import ContinualTagger, Corpus, TaskStream, open_model
 from cfner.files.markdown import table
-from cfner.practice.calibrate.held_out import Found, HeldOut
+from cfner.practice.calibrate.calibrate import verdict
+from cfner.practice.calibrate.fit import enough_found, fit
+from cfner.practice.calibrate.held_out import HeldOut
 from cfner.practice.calibrate.measure import Measured, measure
 
 CORPORA = {"fewnerd8": (4, 4, 2), "snips-slots": (20, 19, 4)}  # FG, PG, each n-th sentence to learn from
@@ -37,66 +38,71 @@ def trained(name: str, data: Path, folder: Path) -> Path:
     return folder
 
 
-def found(model: Path, held_out: HeldOut) -> list[Found]:
-    """What the model finds as it is calibrated now: its network never changes, so it is asked once."""
-    return held_out.found(open_model(model).calibration)
-
-
 def share(measured: Measured, name: str) -> str:
     value = getattr(measured, name)
     return "·" if value is None else f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
 
 
-def corpus_report(name: str, data: Path, models: Path, print_: bool = True) -> None:
-    model, corpus = trained(name, data, models / name), Corpus.read(str(data / name))
-    types = open_model(model).labels.types
-    dev, test = ([s.only(types) for s in split if len(s)] for split in (corpus.dev, corpus.test))
-    print(f"\n### {name}: {len(types)} types, dev {len(dev):,}, test {len(test):,} sentences\n")
-    held_out = HeldOut.of(open_model(model), test)
-    with tempfile.TemporaryDirectory() as made:
-        reliability(model, dev, held_out, Path(made))
-        promises(model, dev, held_out, Path(made))
+def corpus_report(name: str, data: Path, folder: Path) -> None:
+    model, corpus = open_model(trained(name, data, folder)), Corpus.read(str(data / name))
+    types = model.labels.types
+    # the network is asked once; then decisions are made as often as figures are tried, as calibrate() does
+    dev, test = (
+        HeldOut.of(model, [sentence.only(types) for sentence in split if len(sentence)])
+        for split in (corpus.dev, corpus.test)
+    )
+    print(f"\n### {name}: {len(types)} types, dev {len(dev.gold):,}, test {len(test.gold):,} sentences\n")
+    enough = enough_found(dev, types, None)
+    reliability(dev, test, enough)
+    print(f"Too few mentions in dev: {', '.join(t for t in types if t not in enough) or 'none'}\n")
+    promises(dev, test, enough)
 
 
-def reliability(model: Path, dev: list[Sentence], test: HeldOut, made: Path) -> None:
-    copy = Path(shutil.copytree(model, made / "scores"))
-    report = calibrate(copy, dev)
-    before, after = found(model, test), found(copy, test)
-    rows = []
-    for one in report.types:
-        if one.figures is None:
-            continue
-        a, b = measure(test, before, one.type), measure(test, after, one.type)
-        rows.append([one.type, str(one.before.found), str(a.found), share(a, "precision")])
-        rows[-1] += [share(a, "error"), share(b, "error"), f"{b.error.value < a.error.value}"]
-    left = [one.type for one in report.types if one.figures is None]
-    heads = ["type", "found, dev", "found, test", "precision", "error before", "error after", "smaller"]
+def reliability(dev: HeldOut, test: HeldOut, types: Sequence[str]) -> None:
+    found = Counter(mention.type for mention in dev.found(None))
+    before, after = test.found(None), test.found(fit(dev, types, None))
+    rows, errors = [], []
+    for type_ in types:
+        a, b = measure(test, before, type_), measure(test, after, type_)
+        figures = [share(a, "precision"), share(a, "error"), share(b, "error")]
+        rows.append([type_, str(found[type_]), str(a.found), *figures])
+        if a.error is not None and b.error is not None:
+            errors.append((a.found, a.error.value, b.error.value))
+    heads = ["type", "found in dev", "found in test", "precision", "error before", "error after"]
     print(table(heads, rows))
-    mentions = [sum(float(row[2]) for row in rows)]
-    for what, column in (("before", 4), ("after", 5)):
-        mean = sum(float(row[2]) * float(row[column].split()[0]) for row in rows) / mentions[0]
-        print(f"Mean error {what}, weighted by mentions: {mean:.3f}")
-    print(f"Too few mentions: {', '.join(left) or 'none'}\n")
+    total = sum(count for count, _, _ in errors)
+    means = [sum(row[0] * row[column] for row in errors) / total for column in (1, 2)]
+    smaller = sum(after < before for _, before, after in errors)
+    print(f"Mean error, weighted by mentions: {means[0]:.3f} before, {means[1]:.3f} after. "
+          f"Smaller for {smaller} of {len(errors)} types.")  # fmt: skip
 
 
-def promises(model: Path, dev: list[Sentence], test: HeldOut, made: Path) -> None:
-    rows, before = [], found(model, test)
+def promises(dev: HeldOut, test: HeldOut, types: Sequence[str]) -> None:
+    rows, before = [], test.found(None)
     for precision in PRECISIONS:
-        copy = Path(shutil.copytree(model, made / f"precision-{precision}"))
-        report = calibrate(copy, dev, precision=precision)
-        after = found(copy, test)
-        for one in report.types:
-            if one.verdict not in {"promised", "aimed at"}:
+        fitted = fit(dev, types, precision)
+        reached, after = dev.found(fitted), test.found(fitted)
+        for type_ in types:
+            if (said := verdict(type_, fitted, reached, precision)) == "not reached":
                 continue
-            a, b = measure(test, before, one.type), measure(test, after, one.type)
-            rows.append([f"{precision:g}", one.type, one.verdict, f"{one.figures.shift:.2f}"])
-            rows[-1] += [share(a, "precision"), share(b, "precision"), share(a, "recall"), share(b, "recall")]
-            rows[-1] += ["yes" if b.precision and b.precision.value >= precision else "no"]
-    heads = ["asked", "type", "verdict", "shift", "precision before", "reached", "recall before", "after"]
+            a, b = measure(test, before, type_), measure(test, after, type_)
+            kept = "·" if b.precision is None else "yes" if b.precision.value >= precision else "no"
+            figures = [share(a, "precision"), share(b, "precision"), share(a, "recall"), share(b, "recall")]
+            rows.append([f"{precision:g}", type_, said, f"{fitted.of(type_).shift:.2f}", *figures, kept])
+    heads = [
+        "asked",
+        "type",
+        "verdict",
+        "shift",
+        "precision before",
+        "reached",
+        "recall before",
+        "recall after",
+    ]
     print(table([*heads, "kept"], rows))
-    for verdict in ("promised", "aimed at"):
-        kept = [row[-1] == "yes" for row in rows if row[2] == verdict]
-        print(f"{verdict}: {len(kept)}, reached on test: {sum(kept)}")
+    for said in ("promised", "aimed at"):
+        kept = [row[-1] == "yes" for row in rows if row[2] == said]
+        print(f"{said}: {len(kept)}, reached on test: {sum(kept)}")
 
 
 def main() -> None:
@@ -105,7 +111,7 @@ def main() -> None:
     arguments.add_argument("--corpora", default=",".join(CORPORA))
     args = arguments.parse_args()
     for name in args.corpora.split(","):
-        corpus_report(name, Path(os.environ["CFNER_DATA"]), args.models)
+        corpus_report(name, Path(os.environ["CFNER_DATA"]), args.models / name)
 
 
 if __name__ == "__main__":

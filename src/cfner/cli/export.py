@@ -76,8 +76,8 @@ def _told(report: ExportReport) -> list[str]:
     if report.shifts_are_inexact:
         lines.append(
             f"Decided otherwise: {same.words - same.same_label} of {same.words} words. The cosine head "
-            "became a linear one, and the calibrated shifts hold exactly only where features have the mean length "
-            f"({report.mean_feature_norm:.3f}). The README says more."
+            "became a linear one, and the calibrated shifts hold exactly only where features have the mean "
+            f"length ({report.mean_feature_norm:.3f}). The README says more."
         )
     elif report.mean_feature_norm is not None:
         lines.append(

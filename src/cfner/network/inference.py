@@ -79,7 +79,7 @@ class Decoder:
 
     def __init__(self, labels: LabelSpace, calibration: Calibration | None = None) -> None:
         self.labels = labels
-        type_of = [labels.type_of(number) for number in range(len(labels))]
+        self._type_of = type_of = [labels.type_of(number) for number in range(len(labels))]
         # [C, C]: 1 where two labels are of the same type
         self._mates = torch.tensor([[float(one == other) for one in type_of] for other in type_of])
         groups = torch.tensor(labels.group_of)
@@ -105,8 +105,7 @@ class Decoder:
     def calibrated(self, calibration: Calibration) -> Decoder:
         """The same decoder with another calibration, made in no time."""
         decoder = copy.copy(self)
-        type_of = [self.labels.type_of(number) for number in range(len(self.labels))]
-        decoder._figures = _Figures.of(calibration, type_of)
+        decoder._figures = _Figures.of(calibration, self._type_of)
         return decoder
 
     def columns(self, logits: Tensor) -> Tensor:

@@ -120,7 +120,7 @@ def calibrate(
             before=measure(held_out, before, type_),
             after=measure(held_out, after, type_),
             figures=calibration.types.get(type_),
-            verdict=_verdict(type_, calibration, reached, precision),
+            verdict=verdict(type_, calibration, reached, precision),
         )
         for type_ in labelled
     )
@@ -187,9 +187,10 @@ def _cross_fitted(
     return found
 
 
-def _verdict(
+def verdict(
     type_: str, calibration: Calibration, reached: Sequence[Found], precision: float | None
 ) -> Verdict:
+    """``reached``: what is found in the held-out sentences with this calibration."""
     if type_ not in calibration.types:
         return "too few mentions"
     if precision is None:

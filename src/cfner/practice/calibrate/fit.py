@@ -17,16 +17,15 @@ import numpy as np
 import torch
 
 from cfner.network.calibration import COOLEST, HOTTEST, Calibration, TypeCalibration
-from cfner.network.inference import Decoder
 from cfner.practice.calibrate.held_out import HeldOut
 
 FEWEST: Final = 30  # found mentions of a type below which nothing is fitted: see docs/decisions.md
 CERTAIN: Final = 0.95  # how certain a promised precision is, for text like the held-out sentences
-_CANDIDATES: Final = 50  # shifts that are tried per type
+_CANDIDATES: Final = 30  # shifts that are tried per type
 _CLEAR: Final = 1e-3  # below the word that is to be given up, beyond the last bits of a batch
-_ROUNDS: Final = 4  # a stricter type leaves words to the others, which are then looked at again
+_ROUNDS: Final = 6  # a stricter type leaves words to the others, which are then looked at again
 _MOST: Final = 8.0  # log-odds that a bias may move a score by
-_GRID, _ZOOMS = 7, 6
+_GRID, _ZOOMS = 5, 7
 _NEVER: Final = 1e-6  # a score that was surely wrong costs much, not everything
 
 
@@ -45,9 +44,8 @@ def fit(
     figures = dict({} if kept is None else kept.types)
     if precision is not None:
         figures |= _shifts(held_out, types, precision, figures)
-    decoder = Decoder(held_out.labels)
     for type_ in types:
-        temperature, bias = _scaling(held_out, type_, Calibration(figures), decoder)
+        temperature, bias = _scaling(held_out, type_, Calibration(figures))
         decided = figures.get(type_, TypeCalibration())
         figures[type_] = replace(decided, temperature=temperature, bias=bias)
     return Calibration(figures)
@@ -56,18 +54,21 @@ def fit(
 def _shifts(
     held_out: HeldOut, types: Sequence[str], precision: float, figures: dict[str, TypeCalibration]
 ) -> dict[str, TypeCalibration]:
-    """Type by type, until no shift changes another type's any more."""
+    """Type by type, until no shift changes any more: words that a type gives up may fall to another."""
     found: dict[str, TypeCalibration] = {}
+    fitted_beside: dict[str, dict[str, float]] = {}  # the shifts of the others when a type was fitted
     for _ in range(_ROUNDS):
-        before = dict(found)
+        settled = True
         for type_ in types:
-            found[type_] = _stricter(held_out, type_, precision, figures | found)
-        if found == before:
-            return found
-    # those whose precision still moves with the others' shifts are promised nothing
-    return {
-        type_: one if one == before[type_] else replace(one, precision=None) for type_, one in found.items()
-    }
+            beside = {name: one.shift for name, one in found.items() if name != type_ and one.shift}
+            if fitted_beside.get(type_) != beside:
+                found[type_] = _stricter(held_out, type_, precision, figures | found)
+                fitted_beside[type_], settled = beside, False
+        if settled:
+            break
+    else:  # those that still depend on each other are promised nothing
+        found = {type_: replace(one, precision=None) for type_, one in found.items()}
+    return found
 
 
 def _stricter(
@@ -113,11 +114,9 @@ def _times_log(times: int, share: float) -> float:
     return times * math.log(share) if times else 0.0
 
 
-def _scaling(
-    held_out: HeldOut, type_: str, calibration: Calibration, decoder: Decoder
-) -> tuple[float, float]:
+def _scaling(held_out: HeldOut, type_: str, calibration: Calibration) -> tuple[float, float]:
     """(temperature, bias) with the smallest log loss of the scores of the type's mentions."""
-    mentions = held_out.words_of(type_, decoder.calibrated(calibration))
+    mentions = held_out.words_of(type_, calibration)
     # Platt's targets: a handful of mentions that are all right does not make the next one certain
     right = int(mentions.right.sum())
     wrong = len(mentions.right) - right
@@ -126,7 +125,8 @@ def _scaling(
     def loss(log_temperature: float, log_odds: float) -> float:
         temperature = math.exp(log_temperature)
         figures = replace(calibration.of(type_), temperature=temperature, bias=log_odds * temperature)
-        scores = mentions.scores(decoder.calibrated(Calibration({**calibration.types, type_: figures})))
+        tried = Calibration({**calibration.types, type_: figures})
+        scores = mentions.scores(held_out.decoder(tried))
         scores = scores.clamp(_NEVER, 1 - _NEVER)
         return float(-(target * scores.log() + (1 - target) * (-scores).log1p()).mean())
 
@@ -147,5 +147,5 @@ def _smallest(
             for middle, step, (low, high) in zip(best, reach, bounds, strict=True)
         ]
         best = min(itertools.product(*(axis.tolist() for axis in axes)), key=lambda point: loss(*point))
-        reach = [step / 3 for step in reach]
+        reach = [step / 2 for step in reach]
     return best[0], best[1]

@@ -43,9 +43,11 @@ class MentionWords(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """``columns`` [N, C] of all words, sentence after sentence; ``numbers`` of the sentences in the data."""
+    """``columns`` [N, C] of all words, sentence after sentence; ``numbers`` of the sentences in the data;
+    ``plain``: the decoder of the network as it is.
+    """
 
-    labels: LabelSpace
+    plain: Decoder
     columns: Tensor
     lengths: tuple[int, ...]
     gold: tuple[frozenset[Span], ...]
@@ -59,7 +61,11 @@ class HeldOut:
             columns[batch.refs.cpu()] = out.logits.float().cpu()
         gold = tuple(frozenset(sentence.spans) for sentence in sentences)
         lengths = tuple(len(sentence) for sentence in sentences)
-        return cls(model.labels, columns, lengths, gold, tuple(range(len(sentences))))
+        return cls(Decoder(model.labels), columns, lengths, gold, tuple(range(len(sentences))))
+
+    @property
+    def labels(self) -> LabelSpace:
+        return self.plain.labels
 
     def part(self, sentences: Sequence[int]) -> HeldOut:
         """Some of the sentences, by their places here."""
@@ -77,7 +83,7 @@ class HeldOut:
 
     def found(self, calibration: Calibration | None) -> list[Found]:
         """All mentions that the model finds with this calibration."""
-        ids, scores = Decoder(self.labels, calibration).best(self.columns)
+        ids, scores = self.decoder(calibration).best(self.columns)
         words, flat = ids.tolist(), scores.tolist()
         found = []
         for at, (first, end) in enumerate(itertools.pairwise(itertools.accumulate(self.lengths, initial=0))):
@@ -87,9 +93,12 @@ class HeldOut:
                 found.append(Found(self.numbers[at], span.type, score, span in self.gold[at]))
         return found
 
-    def words_of(self, type_: str, decoder: Decoder) -> MentionWords:
+    def decoder(self, calibration: Calibration | None) -> Decoder:
+        return self.plain if calibration is None else self.plain.calibrated(calibration)
+
+    def words_of(self, type_: str, calibration: Calibration) -> MentionWords:
         """The words of all mentions of a type, to be scored again and again."""
-        ids, _ = decoder.best(self.columns)
+        ids, _ = self.decoder(calibration).best(self.columns)
         words = ids.tolist()
         places: list[int] = []
         mention_of: list[int] = []
@@ -104,7 +113,7 @@ class HeldOut:
 
     def where_found(self, type_: str, calibration: Calibration | None) -> tuple[HeldOut, Tensor]:
         """(the sentences in which some word is decided as the type, by how much each such word is)."""
-        decoder, wanted = Decoder(self.labels, calibration), torch.tensor(self.labels.ids_of([type_]))
+        decoder, wanted = self.decoder(calibration), torch.tensor(self.labels.ids_of([type_]))
         ids, _ = decoder.best(self.columns)
         decided = torch.isin(ids, wanted)
         columns = decoder.columns(self.columns)[decided]
