@@ -18,6 +18,7 @@ from cfner.practice.calibrate.fit import FEWEST, enough_found, fit
 from cfner.practice.calibrate.held_out import Found, HeldOut
 from cfner.practice.calibrate.measure import Measured, measure
 from cfner.practice.history.history import add_step, write_same_weights
+from cfner.practice.learn.folds import divided
 from cfner.store.model_folder import StoredStep
 from cfner.store.open import load_step
 from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels, stored_calibration
@@ -175,15 +176,13 @@ def _cross_fitted(
     precision: float | None,
     kept: Calibration | None,
 ) -> list[Found]:
-    """What is found in each fifth of the sentences with figures that were fitted on the other four. Equal
-    sentences are in the same fifth.
-    """
-    fold_of = [int(sentence.key[:8], 16) % _FOLDS for sentence in sentences]
+    """What is found in each fifth of the sentences with figures that were fitted on the other four."""
     found: list[Found] = []
-    for fold in range(_FOLDS):
-        others = held_out.part([at for at, its in enumerate(fold_of) if its != fold])
+    parts = divided(sentences, _FOLDS)
+    for part in parts:
+        others = held_out.part([at for other in parts if other is not part for at in other])
         fitted = fit(others, enough_found(others, types, kept, share=1 - 1 / _FOLDS), precision, kept)
-        found += held_out.part([at for at, its in enumerate(fold_of) if its == fold]).found(fitted)
+        found += held_out.part(part).found(fitted)
     return found
 
 

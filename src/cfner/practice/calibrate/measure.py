@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from cfner.evaluation.intervals import Floats, resampled
 from cfner.practice.calibrate.held_out import Found, HeldOut
 
 BINS: Final = 10  # of equal width, from 0 to 1
-RESAMPLES: Final = 1000
-_CELLS: Final = 5_000_000  # sentences x resamples held at a time
-_Table = npt.NDArray[np.float64]
 
 
 class Share(NamedTuple):
@@ -50,51 +48,44 @@ class Measured:
 def measure(held_out: HeldOut, found: Sequence[Found], type_: str, seed: int = 0) -> Measured:
     """``found`` may hold other types, too."""
     mentions = [mention for mention in found if mention.type == type_]
-    gold = {
-        number: count
-        for number, spans in zip(held_out.numbers, held_out.gold, strict=True)
-        if (count := sum(span.type == type_ for span in spans))
-    }
-    rows = {number: row for row, number in enumerate(sorted({*gold, *(m.sentence for m in mentions)}))}
-    # per sentence: gold mentions, then per bin: found, right, sum of scores
-    table = np.zeros((len(rows), 1 + 3 * BINS))
-    for number, count in gold.items():
-        table[rows[number], 0] = count
+    row_of = {number: row for row, number in enumerate(held_out.numbers)}
+    # per sentence: right, in the gold, found; then per bin how far scores are above what is right
+    table = np.zeros((len(row_of), 3 + BINS))
+    for row, spans in enumerate(held_out.gold):
+        table[row, 1] = sum(span.type == type_ for span in spans)
     for mention in mentions:
-        at = 1 + min(int(mention.score * BINS), BINS - 1)
-        table[rows[mention.sentence], [at, at + BINS, at + 2 * BINS]] += 1, mention.right, mention.score
-    value = _figures(table.sum(0)[None])[:, 0]
-    low, high = value, value
-    if rows:
-        low, high = np.nanquantile(_figures(_resampled(table, seed)), [0.025, 0.975], axis=1)
+        row = row_of[mention.sentence]
+        table[row, [0, 2, 3 + _bin(mention)]] += mention.right, 1, mention.score - mention.right
+    value, drawn = _figures(table.sum(0)[None])[:, 0], _figures(resampled(table, seed))
     precision, recall, error = (
-        None if np.isnan(v) else Share(float(v), float(a), float(b))
-        for v, a, b in zip(value, low, high, strict=True)
+        None if np.isnan(figure) else _share(float(figure), draws)
+        for figure, draws in zip(value, drawn, strict=True)
     )
-    return Measured(len(mentions), precision, recall, error, _bins(table.sum(0)))
+    return Measured(len(mentions), precision, recall, error, _bins(mentions))
 
 
-def _figures(sums: _Table) -> _Table:
-    """[3, R] precision, recall and calibration error of sums [R, 1 + 3 BINS]; not a number where none is."""
-    gold, (found, right, scores) = sums[:, 0], np.split(sums[:, 1:], 3, axis=1)
+def _figures(sums: Floats) -> Floats:
+    """[3, R] precision, recall and calibration error of sums [R, 3 + BINS]; nan where there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        total = found.sum(1)
-        apart = np.abs(scores - right).sum(1)
-        return np.stack([right.sum(1) / total, right.sum(1) / gold, apart / total])
+        right, gold, found = sums[:, 0], sums[:, 1], sums[:, 2]
+        return np.stack([right / found, right / gold, np.abs(sums[:, 3:]).sum(1) / found])
 
 
-def _resampled(table: _Table, seed: int) -> _Table:
-    """[RESAMPLES, columns] sums over sentences drawn with replacement."""
-    draw, rows = np.random.default_rng(seed), len(table)
-    sums, at_once = [], max(1, _CELLS // rows)
-    for start in range(0, RESAMPLES, at_once):
-        size = min(at_once, RESAMPLES - start)
-        sums.append(draw.multinomial(rows, np.full(rows, 1 / rows), size=size) @ table)
-    return np.concatenate(sums)
+def _share(value: float, draws: Floats) -> Share:
+    told = draws[np.isfinite(draws)]
+    low, high = np.quantile(told, [0.025, 0.975]) if len(told) else (0.0, 1.0)
+    return Share(value, float(low), float(high))
 
 
-def _bins(sums: _Table) -> tuple[Bin, ...]:
-    found, right, scores = np.split(sums[1:], 3)
+def _bin(mention: Found) -> int:
+    return min(int(mention.score * BINS), BINS - 1)
+
+
+def _bins(mentions: Sequence[Found]) -> tuple[Bin, ...]:
+    together: dict[int, list[Found]] = {}
+    for mention in mentions:
+        together.setdefault(_bin(mention), []).append(mention)
     return tuple(
-        Bin(int(n), float(s / n), float(r / n)) for n, r, s in zip(found, right, scores, strict=True) if n
+        Bin(len(alike), fmean(one.score for one in alike), fmean(one.right for one in alike))
+        for _, alike in sorted(together.items())
     )
