@@ -288,6 +288,28 @@ def test_everybody_decides_and_scores_alike(cosine: Path, tiny_corpus: Corpus) -
         assert [e.score for e in entities] == pytest.approx([e.score for e in prediction.entities], abs=6e-4)
 
 
+def test_spacy_evaluate_and_diff_use_it(cosine: Path, tiny_corpus: Corpus, tiny_data: Path) -> None:
+    import spacy
+
+    store(cosine, FIGURES)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("cfner", config={"model": str(cosine)})
+    found = tag(open_model(cosine), list(tiny_corpus.test))
+    for prediction in found:
+        doc = nlp(" ".join(prediction.sentence.words))
+        assert [(span.label_, span.start, span.end) for span in doc.spans["cfner"]] == triples([prediction])[
+            0
+        ]
+        shown = [entity.score for entity in prediction.entities]
+        assert doc.spans["cfner"].attrs["scores"] == pytest.approx(shown, abs=1e-5)
+    scored = json.loads(run("evaluate", cosine, tiny_data, "--json").stdout)
+    expected = ContinualTagger.load(cosine).evaluate(tiny_corpus.test).to_json()
+    assert scored["per_type"] == expected["per_type"]
+    assert scored != json.loads(run("evaluate", cosine, tiny_data, "--json", "--step", 2).stdout)
+    text = " ".join(found[0].sentence.words)
+    assert run("diff", f"{cosine}@2", f"{cosine}@3", "--text", text).exit_code == 0
+
+
 def test_a_wanted_precision_makes_types_stricter(cosine: Path, tiny_corpus: Corpus) -> None:
     sentences = everything(tiny_corpus)
     wrong = [  # half of the sentences deny what the model finds
