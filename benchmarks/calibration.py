@@ -1,6 +1,6 @@
 """Does calibration hold on text that it has not seen? Real corpora, calibrated on dev, measured on test.
 
-    CFNER_DATA=... python benchmarks/calibration.py [--models runs/calibration]
+    CFNER_DATA=... python benchmarks/calibration.py [CORPUS ...] [--models runs/calibration]
 
 For each corpus a model learns the first step of a stream. It is calibrated on the dev split, with and without
 a wanted precision. On the test split: the calibration error of each type before and after, and the precision
@@ -132,9 +132,9 @@ def promises(dev: HeldOut, test: HeldOut, types: Sequence[str]) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--models", type=Path, default=Path("runs/calibration"))
-    arguments.add_argument("--corpora", default=",".join(CORPORA))
+    arguments.add_argument("corpora", nargs="*", default=["snips-slots", "multiconer2en"])
     args = arguments.parse_args()
-    for name in args.corpora.split(","):
+    for name in args.corpora:
         corpus_report(name, Path(os.environ["CFNER_DATA"]), args.models / name)
 
 
