@@ -36,6 +36,7 @@ PANELS: Final[dict[str, dict[str, str]]] = {
     },
     "Teach it": {
         "learn": "Teach a model new types from text labelled with them.",
+        "calibrate": "Make scores reliable, and promise a precision.",
         "consolidate": "Make one network of a model's experts.",
     },
     "Look back and undo": {
