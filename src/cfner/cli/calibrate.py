@@ -27,6 +27,8 @@ def calibrate(
     precision: Annotated[
         float | None,
         o.Flag(
+            min=0,
+            max=1,
             help="Make types stricter until this share of their mentions is right, such as 0.95. Default: "
             "what is found stays, only scores change."
         ),
