@@ -132,7 +132,7 @@ def promises(dev: HeldOut, test: HeldOut, types: Sequence[str]) -> None:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--models", type=Path, default=Path("runs/calibration"))
-    arguments.add_argument("corpora", nargs="*", default=["snips-slots", "multiconer2en"])
+    arguments.add_argument("corpora", nargs="*", default=list(CORPORA))
     args = arguments.parse_args()
     for name in args.corpora:
         corpus_report(name, Path(os.environ["CFNER_DATA"]), args.models / name)
