@@ -35,12 +35,13 @@ class Training(NamedTuple):
     epochs: int
     seed: int
     min_mentions: int
+    precision: str
 
 
 CORPORA = {
-    "snips-slots": Training(9, 10, every=6, epochs=5, seed=2, min_mentions=10),
-    "multiconer2en": Training(9, 8, every=6, epochs=6, seed=2, min_mentions=10),
-    "fewnerd8": Training(4, 4, every=2, epochs=4, seed=0, min_mentions=50),
+    "snips-slots": Training(9, 10, every=6, epochs=5, seed=2, min_mentions=10, precision="fp32"),
+    "multiconer2en": Training(9, 8, every=6, epochs=6, seed=2, min_mentions=10, precision="fp32"),
+    "fewnerd8": Training(4, 4, every=2, epochs=4, seed=0, min_mentions=50, precision="bf16"),
 }
 
 
@@ -55,7 +56,7 @@ def trained(name: str, data: Path, folder: Path) -> Path:
             seed=how.seed,
             min_mentions=how.min_mentions,
         )
-        settings = {"epochs": how.epochs, "seed": how.seed, "precision": "fp32"}
+        settings = {"epochs": how.epochs, "seed": how.seed, "precision": how.precision}
         tagger = ContinualTagger.from_pretrained("minilm", **settings)
         tagger.learn(next(iter(stream)))
         tagger.save(folder)
