@@ -310,9 +310,9 @@ def test_spacy_evaluate_and_diff_use_it(cosine: Path, tiny_corpus: Corpus, tiny_
     assert run("diff", f"{cosine}@2", f"{cosine}@3", "--text", text).exit_code == 0
 
 
-def test_a_wanted_precision_makes_types_stricter(cosine: Path, tiny_corpus: Corpus) -> None:
+def test_a_precision_that_the_labels_deny_is_not_promised(cosine: Path, tiny_corpus: Corpus) -> None:
     sentences = everything(tiny_corpus)
-    wrong = [  # half of the sentences deny what the model finds
+    wrong = [  # a quarter of the sentences deny what the model finds
         sentence if number % 4 else sentence.with_spans([]) for number, sentence in enumerate(sentences)
     ]
     report = calibrate(cosine, wrong, precision=0.99)
