@@ -30,7 +30,7 @@ def calibrate(
             min=0,
             max=1,
             help="Make types stricter until this share of their mentions is right, such as 0.95. Default: "
-            "what is found stays, only scores change."
+            "what is found stays, only scores change.",
         ),
     ] = None,
     html: o.Html = None,

@@ -60,11 +60,6 @@ def history(
             say(f"The weights of step {', '.join(pruned)} were removed (cfner prune).")
 
 
-def _what(step: PastStep) -> str:
-    what = step.name if step.kind in {"rename", "merge", "forget"} else step.kind
-    return f"{what} (pruned)" if step.pruned else what
-
-
 def _f1(step: PastStep, figures: StepFigures | None) -> str:
     """Micro F1; if it is not over all types that the step knows, over how many of them."""
     if figures is None or figures.micro_f1 is None:
@@ -97,7 +92,8 @@ def _f1_or_types(step: PastStep, figures: StepFigures) -> str:
 def _what(step: PastStep) -> str:
     name = step.name if step.kind in {"rename", "merge", "forget", "calibrate"} else step.kind
     carried = step.calibrated and step.kind != "calibrate"
-    return name + (f" (calibrated before: {len(step.calibrated)} types)" if carried else "")
+    name += f" (calibrated before: {len(step.calibrated)} types)" if carried else ""
+    return f"{name} (pruned)" if step.pruned else name
 
 
 def _sentences(step: PastStep) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
-from cfner.evaluation.measured import Measured
+from cfner.evaluation.measured import Measured as StoredScores
 from cfner.files.json_files import write_json
 from cfner.network.calibration import Calibration, TypeCalibration
 from cfner.network.device import choose_device
@@ -219,5 +219,5 @@ def _write(
     before = stored_calibration(source) or Calibration()
     names = {*before.types, *calibration.types}
     same = all(before.of(type_).shift == calibration.of(type_).shift for type_ in names)
-    if same and read_if_there(source, SCORES, Measured.from_json) is not None:
+    if same and read_if_there(source, SCORES, StoredScores.from_json) is not None:
         write_json(path / SCORES, source.read_json(SCORES))  # every decision is what it was
