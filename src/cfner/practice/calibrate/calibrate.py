@@ -19,8 +19,8 @@ from cfner.practice.calibrate.held_out import Found, HeldOut
 from cfner.practice.calibrate.measure import Measured, measure
 from cfner.practice.history.history import add_step, write_same_weights
 from cfner.practice.learn.folds import divided
-from cfner.store.model_folder import StoredStep
-from cfner.store.open import load_step
+from cfner.store.model_files import read_model
+from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels, stored_calibration
 from cfner.stream.manifest import sentences_hash
 
@@ -94,14 +94,15 @@ def calibrate(
         raise ConfigError(f"A precision of {precision} cannot be promised.", remedy="Ask for 0.95 or so.")
     chosen = choose_device(device)
     name, sentences = _read(data, format, tag_column)
-    loaded = load_step(model)
-    labels = loaded.model.labels
+    stored = ModelFolder(model).verified()
+    loaded = read_model(stored)
+    labels = loaded.labels
     mentioned = {type_ for sentence in sentences for type_ in sentence.types}
     labelled = tuple(type_ for type_ in labels.types if type_ in mentioned)
-    loaded.model.network.to(chosen)
+    loaded.network.to(chosen)
     known = [sentence.only(labels.types) for sentence in sentences]
-    held_out = HeldOut.of(loaded.model, known, batch_size=batch_size)
-    earlier = loaded.model.calibration
+    held_out = HeldOut.of(loaded, known, batch_size=batch_size)
+    earlier = loaded.calibration
     kept = None if earlier is None else earlier.without(labelled)
     enough = enough_found(held_out, labelled, kept)
     if not enough:
@@ -135,12 +136,12 @@ def calibrate(
     added = add_step(
         model,
         lambda path, source: _write(path, source, calibration, precision, enough, measured),
-        expected=loaded.stored.hash,
+        expected=stored.hash,
     )
     return CalibrationReport(
         folder=Path(model),
         step=added.number,
-        parent=int(loaded.stored.name),
+        parent=int(stored.name),
         data=name,
         sentences=len(sentences),
         precision=precision,
