@@ -518,7 +518,7 @@ NO_MODEL = {
     "no-letters.txt: no such file": "predict {model} --file no-letters.txt",
     "no-check.txt: no such file": "check {new} --model {model} --unlabelled no-check.txt",
     "There is no method 'cfner2": "check {new} --model {model} --method cfner2",
-    "no-calibration.txt": "export {model} --out {out} --calibrate no-calibration.txt",
+    "no-check-text.txt": "export {model} --out {out} --check-text no-check-text.txt",
     "There is no method 'finetun'": "train {data} --out {out} --method finetun",
 }
 

@@ -98,6 +98,7 @@ def test_the_model_is_there_before_its_inputs_and_results_come_back(
 COMPUTING = {
     "predict": ["predict", "{model}", "ada", "--out", "{tmp}/found.jsonl"],
     "evaluate": ["evaluate", "{model}", "{data}", "--json"],
+    "calibrate": ["calibrate", "{model}", "{data}/dev.txt", "--json"],
     "diff": ["diff", "{model}", "{data}", "--json"],
     "check": ["check", "{data}", "--model", "{model}", "--old-labels", "use", "--no-timing", "--json"],
     "explain": ["explain", "{model}", "{data}"],

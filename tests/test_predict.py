@@ -408,7 +408,7 @@ def test_the_name_of_a_file_is_not_tagged_but_asked_about(
         )
         assert json.loads(cfner("predict", two_steps, "--text", name))["text"] == name
     assert json.loads(cfner("predict", two_steps, "--file", "a letter"))["text"] == TEXT
-    with pytest.raises(CorpusError, match="No such file"):
+    with pytest.raises(CorpusError, match="no such file"):
         cfner("predict", "no-model", "--file", "letters.txt")
     for text in ("ada.", "She sent letters.txt", "ada@oslo.org"):
         assert json.loads(cfner("predict", two_steps, text))["text"] == text

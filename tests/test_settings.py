@@ -322,7 +322,7 @@ def test_a_cards_commands_give_the_recorded_settings(
         tagger.save(tmp_path / "model")
     export_model(tmp_path / "model", tmp_path / "export", "hf")
     card = (tmp_path / "export" / "README.md").read_text()
-    assert "`cfner learn MODEL DATA --out NEW --config settings.json`" in card
+    assert "\ncfner train DATA --first 2 --per-step 2 " in card and "Learned by the same command." in card
     blocks = re.findall(r"```json\n(.*?)```", card, re.DOTALL)
     for command, block in zip(("train", "learn"), blocks, strict=True):
         (tmp_path / "settings.json").write_text(block)

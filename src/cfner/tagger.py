@@ -23,7 +23,7 @@ from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.open import ModelRef, is_model_folder, open_model
 from cfner.store.save import save_step
-from cfner.store.step_files import read_facts
+from cfner.store.step_files import SCORES, read_facts, read_if_there
 from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.training.config import TrainingConfig
@@ -80,6 +80,7 @@ class ContinualTagger:
         ref = ModelRef.parse(folder, step)
         stored = ModelFolder(ref.source).verified(ref.step)
         record = read_facts(stored)
+        read_if_there(stored, SCORES, Measured.from_json)  # a step with a damaged file is not used
         recorded = usable_settings(record)
         try:
             _refuse_early(TrainingConfig.build(settings, recorded=recorded))

@@ -156,7 +156,7 @@ def _outputs(model: Path, texts: Path, out: Path) -> dict[str, list[object]]:
     """Commands that write a file or a folder for the user."""
     return {
         "export": ["export", model, "--out", out],
-        "predict": ["predict", model, "--file", texts, "--out", out],
+        "predict": ["predict", model, "--file", texts, "--out", out, "--as", "jsonl"],
         "convert": ["data", "convert", texts, out, "--to", "jsonl", "--format", "conll"],
         "page": ["diff", model, texts, "--plain", "--html", out],
     }
