@@ -17,12 +17,15 @@ from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
-from cfner.errors import ConfigError
+from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.estimate import Estimate, found_by, from_json
-from cfner.practice.history.history import rollback
+from cfner.files.markdown import escaped
+from cfner.interop.export import export_model
+from cfner.practice.history.history import history, rollback
 from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan
 from cfner.practice.learn.folds import divided
 from cfner.practice.learn.learn import learn
+from cfner.serving.step_list import read_steps
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 
@@ -266,3 +269,30 @@ def test_the_command_tells_what_the_figure_is(one_step: Path, new: str, tmp_path
     assert "person not found well enough (--min-new-f1)" in said
     report = json.loads((tmp_path / "m2.refused/steps/0002/report.json").read_bytes())
     assert from_json(report["new_types"]).folds == 2 and report["accepted"] is False
+
+
+def test_history_card_and_page_show_the_same_figure(one_step: Path, new: str, tmp_path: Path) -> None:
+    learned = learn(one_step, new, out=tmp_path / "m2", settings={"epochs": 2}, folds=2)
+    assert learned.estimate is not None
+    figures = learned.estimate.figures()
+    said = " ".join(CliRunner().invoke(app, ["history", str(tmp_path / "m2")]).stdout.split())
+    assert figures in said and "2 models that each saw 1 in 2" in said
+    told = json.loads(CliRunner().invoke(app, ["history", str(tmp_path / "m2"), "--json"]).stdout)
+    assert from_json(told[-1]["estimate"]) == learned.estimate and told[0]["estimate"] is None
+    export_model(tmp_path / "m2", tmp_path / "export", "hf")
+    card = (tmp_path / "export/README.md").read_text()
+    assert escaped(figures) in card and "slightly pessimistic" in card
+    steps = read_steps(tmp_path / "m2")
+    shown = steps.steps[-1].estimate
+    assert shown is not None and shown.types[0].f1 == learned.estimate.types[0].f1.value
+
+
+def test_a_damaged_estimate_is_an_error_that_names_the_file(one_step: Path, new: str, tmp_path: Path) -> None:
+    learn(one_step, new, out=tmp_path / "m2", settings=FAST, folds=2)
+    path = tmp_path / "m2/steps/0002/report.json"
+    report = json.loads(path.read_bytes())
+    for value in (101, float("nan"), "many", None):
+        report["new_types"]["types"][0]["f1"]["low"] = value
+        path.write_text(json.dumps(report))
+        with pytest.raises(ModelError, match=r"report\.json"):
+            history(tmp_path / "m2")

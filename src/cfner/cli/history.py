@@ -54,6 +54,7 @@ def history(
         if step.origin is not None:
             say(f"Step {step.number} came from a step of another folder (hash {step.origin[:16]}).")
     _tell_series(steps)
+    _tell_estimates(steps)
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
         if pruned := [str(step.number) for step in steps if step.pruned]:
@@ -81,6 +82,15 @@ def _tell_series(steps: Sequence[PastStep]) -> None:
     for rows in others.values():
         figures = ", ".join(f"step {step.number} {_f1_or_types(step, each)}" for step, each in rows)
         say(f"  {rows[0][1].label}: {figures}")
+
+
+def _tell_estimates(steps: Sequence[PastStep]) -> None:
+    """How well each step's types were found when it was learned. Not part of a series."""
+    for step in steps:
+        if step.estimate is not None and step.estimate.types:
+            how = step.estimate.in_words()
+            say(f"Step {step.number} when it was learned, F1 with 95 % intervals ({how}):")
+            say(f"  {step.estimate.figures()}")
 
 
 def _f1_or_types(step: PastStep, figures: StepFigures) -> str:

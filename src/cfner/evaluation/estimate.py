@@ -102,6 +102,15 @@ class Estimate:
                 failed.append(type_)
         return tuple(failed)
 
+    def figures(self) -> str:
+        """F1 of each type in one line."""
+        rows = (
+            f"{row.type} {row.f1.value:.1f} [{row.f1.low:.1f}, {row.f1.high:.1f}]"
+            + ("" if row.is_enough else " (too few mentions)")
+            for row in self.types
+        )
+        return ", ".join(rows)
+
     def in_words(self) -> str:
         """What was scored, and what that means."""
         if self.how == "test":
@@ -131,7 +140,12 @@ def from_json(told: Mapping[str, Any]) -> Estimate:
     """The estimate that ``to_json`` wrote; another shape raises a KeyError, a TypeError or a ValueError."""
 
     def read(value: Mapping[str, Any] | None) -> Interval | None:
-        return None if value is None else Interval(*(float(value[end]) for end in ("value", "low", "high")))
+        if value is None:
+            return None
+        ends = [float(value[end]) for end in ("value", "low", "high")]
+        if not all(0 <= end <= 100 for end in ends):  # not a number is neither
+            raise ValueError(f"an interval of {ends}")
+        return Interval(*ends)
 
     rows = []
     for row in told["types"]:

@@ -113,7 +113,7 @@ def _over(scores: Scores, model: LoadedModel) -> str:
 def _scores(model: LoadedModel, facts: Provenance) -> str:
     """The figures of one set of sentences; others are named, and not set beside them."""
     if not facts.series:
-        return "No scores were recorded for this step.\n"
+        return "No scores were recorded for this step.\n" + _estimates(facts)
     first, *others = facts.series
     step = facts.steps[-1].number
     scores, over = first.scores[step], _over(first.scores[step], model)
@@ -134,7 +134,22 @@ def _scores(model: LoadedModel, facts: Provenance) -> str:
             if apart
             else ""
         )
+        + _estimates(facts)
     )
+
+
+def _estimates(facts: Provenance) -> str:
+    """What was known of each step's types when it was learned: apart, since no two steps share sentences."""
+    lines = [
+        f"- Step {step.number}, F1: {escaped(step.estimate.figures())}. Measured with "
+        f"{escaped(step.estimate.in_words())}.\n"
+        for step in facts.steps
+        if step.estimate is not None and step.estimate.types
+    ]
+    if not lines:
+        return ""
+    told = "How well types were found when they were learned, with 95 % intervals; not comparable with other"
+    return f"\n{told} figures:\n\n" + "".join(lines)
 
 
 def _lineage(facts: Provenance) -> str:

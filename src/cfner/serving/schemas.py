@@ -125,6 +125,21 @@ class ScoreSeries(BaseModel):
     steps: dict[int, StepScores]
 
 
+class TypeEstimate(BaseModel):
+    """F1 of a type in percent when it was learned, with its 95 % interval."""
+
+    type: str
+    f1: float
+    low: float
+    high: float
+    enough: bool = Field(description="False if there were too few mentions to rely on it.")
+
+
+class StepEstimate(BaseModel):
+    measured_with: str
+    types: list[TypeEstimate]
+
+
 class StepFacts(BaseModel):
     """What is known about a step. ``types``: all that it can find; ``learned``: those of its own data."""
 
@@ -136,6 +151,9 @@ class StepFacts(BaseModel):
     learned: list[str]
     created: str | None = None
     method: str | None = None
+    estimate: StepEstimate | None = Field(
+        default=None, description="How well its types were found when it was learned. Not part of a series."
+    )
     pruned: bool = Field(default=False, description="Its weights were removed; its record is left.")
     problem: str | None = Field(default=None, description="Why the step cannot be used, if it cannot.")
 

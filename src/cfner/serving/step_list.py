@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cfner.errors import CfnerError
+from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
-from cfner.serving.schemas import ScoreSeries, StepFacts, StepScores, TypeScore
+from cfner.serving.schemas import (
+    ScoreSeries,
+    StepEstimate,
+    StepFacts,
+    StepScores,
+    TypeEstimate,
+    TypeScore,
+)
 from cfner.store.lineage import describe
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.series import Series, score_files, series_of
@@ -103,9 +111,20 @@ def _facts(stored: StoredStep) -> StepFacts:
         learned=list(step.types),
         created=stored.saved(),
         method=step.method,
+        estimate=_estimate(step.estimate),
         pruned=stored.pruned,
         problem="The step's weights were removed to free the disk." if stored.pruned else None,
     )
+
+
+def _estimate(estimate: Estimate | None) -> StepEstimate | None:
+    if estimate is None or not estimate.types:
+        return None
+    types = [
+        TypeEstimate(type=row.type, f1=row.f1.value, low=row.f1.low, high=row.f1.high, enough=row.is_enough)
+        for row in estimate.types
+    ]
+    return StepEstimate(measured_with=estimate.in_words(), types=types)
 
 
 def _scores(scores: Scores, recorded: bool) -> StepScores:

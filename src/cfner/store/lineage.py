@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from cfner.errors import ModelError
+from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.measured import Measured
 from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels
+from cfner.store.step_files import SCORES, read_estimate, read_facts, read_if_there, read_labels
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class LineageStep:
     record: Mapping[str, Any]
     known: tuple[str, ...]  # all types that the model knows after the step
     measured: Measured | None  # what its scores were when it was saved
+    estimate: Estimate | None  # how well its types were found when it was learned
     parent: int | None  # the number of the step that it came from, if that is in the folder
 
     @property
@@ -87,4 +89,4 @@ def describe(step: StoredStep, numbers: Mapping[str, int] = MappingProxyType({})
     """What a step's files say. ``numbers``: of the steps among which its parent is, by their hashes."""
     record, known = read_facts(step), read_labels(step).types
     measured = read_if_there(step, SCORES, Measured.from_json)
-    return LineageStep(step, record, known, measured, numbers.get(record["parent"]))
+    return LineageStep(step, record, known, measured, read_estimate(step), numbers.get(record["parent"]))

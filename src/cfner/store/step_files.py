@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
 from cfner.errors import CfnerError, ModelError, problems
+from cfner.evaluation.estimate import Estimate, from_json
 from cfner.network.calibration import Calibration, read_calibration
 from cfner.store.model_folder import StoredStep, damaged
 from cfner.stream.labels import LabelSpace
@@ -17,6 +18,7 @@ from cfner.stream.labels import LabelSpace
 FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
+REPORT = "report.json"  # how the step was judged
 FORMAT = 4  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
 _ONE_NETWORK, _EXPERTS, _CALIBRATED = 2, 3, 4  # earlier versions read what is written for less
 
@@ -102,6 +104,16 @@ def stored_calibration(step: StoredStep) -> Calibration | None:
     """What was measured of the step's types, if anything."""
     types = read_labels(step).types
     return read_as(step, LABELS, lambda facts: read_calibration(facts, types))
+
+
+def read_estimate(step: StoredStep) -> Estimate | None:
+    """How well the step's types were found when it was learned; None if that was not measured."""
+    return read_if_there(step, REPORT, _estimate)
+
+
+def _estimate(report: dict[str, Any]) -> Estimate | None:
+    told = report.get("new_types")
+    return None if told is None else from_json(told)
 
 
 def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made:

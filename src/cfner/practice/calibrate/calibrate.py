@@ -21,10 +21,9 @@ from cfner.practice.history.history import add_step, write_same_weights
 from cfner.practice.learn.folds import divided
 from cfner.store.model_files import read_model
 from cfner.store.model_folder import ModelFolder, StoredStep
-from cfner.store.step_files import SCORES, read_facts, read_if_there, read_labels, stored_calibration
+from cfner.store.step_files import REPORT, SCORES, read_facts, read_if_there, read_labels, stored_calibration
 from cfner.stream.manifest import sentences_hash
 
-REPORT: Final = "report.json"
 _FOLDS: Final = 5
 Verdict = Literal["calibrated", "promised", "aimed at", "not reached", "too few mentions"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.errors import ModelError, StreamError
+from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.measured import Measured, over_all
 from cfner.files.json_files import write_json
 from cfner.files.lock import PATIENCE, locked
@@ -20,6 +21,7 @@ from cfner.store.series import Series, series_of
 from cfner.store.step_files import (
     FACTS,
     LABELS,
+    REPORT,
     SCORES,
     read_facts,
     read_if_there,
@@ -29,7 +31,7 @@ from cfner.store.step_files import (
 from cfner.stream.labels import LabelSpace
 from cfner.stream.sentence_set import SentenceSet
 
-_WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, "report.json"}
+_WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, REPORT}
 _OF_TRAINING = {"data", "history", "best_epoch"}  # of a record, what a step with the same weights has not
 
 
@@ -82,10 +84,16 @@ class PastStep:
     origin: str | None = None  # hash of the step in another folder that it came from
     figures: StepFigures | None = None  # in the series that covers most steps: only these are comparable
     elsewhere: tuple[StepFigures, ...] = ()  # on other sentences, not comparable with those
+    estimate: Estimate | None = None  # how well its types were found when it was learned
 
     def to_json(self) -> dict[str, Any]:
         figures = None if self.figures is None else self.figures.to_json()
-        return {**asdict(self), "figures": figures, "elsewhere": [each.to_json() for each in self.elsewhere]}
+        return {
+            **asdict(replace(self, estimate=None)),
+            "figures": figures,
+            "elsewhere": [each.to_json() for each in self.elsewhere],
+            "estimate": None if self.estimate is None else self.estimate.to_json(),
+        }
 
 
 def history(model: str | Path) -> list[PastStep]:
@@ -280,6 +288,7 @@ def _told(step: LineageStep, current: bool) -> PastStep:
         saved=step.stored.saved(),
         hash=step.hash,
         pruned=step.stored.pruned,
+        estimate=step.estimate,
         origin=step.record["parent"] if step.parent is None else None,
         calibrated=() if calibration is None else tuple(calibration.types),
         uncalibrated=tuple(operation.get("uncalibrated", ())),

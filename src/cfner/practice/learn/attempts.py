@@ -14,9 +14,8 @@ from pathlib import Path
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ModelError
 from cfner.files.json_files import as_json, read_json
+from cfner.store.step_files import REPORT
 from cfner.stream.manifest import sentences_hash, settings_hash
-
-REPORT = "report.json"
 
 
 def fingerprint(sentences: Sequence[Sentence], answers: Sequence[Iterable[Span]]) -> str:

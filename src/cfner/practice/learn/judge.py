@@ -15,7 +15,7 @@ from cfner.evaluation.estimate import Estimate, found_by
 from cfner.evaluation.metrics import score_labelled
 from cfner.evaluation.scores import Scores
 from cfner.practice.learn.agreement import AgreementReport, agreement
-from cfner.practice.learn.attempts import REPORT, earlier_attempts, fingerprint
+from cfner.practice.learn.attempts import earlier_attempts, fingerprint
 from cfner.practice.learn.guard import guard
 from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.new_data import NewData
@@ -23,6 +23,7 @@ from cfner.practice.learn.types_found import SAMPLE, sampled
 from cfner.practice.learn.unlabelled import UnlabelledText
 from cfner.runs.cost import timed_find
 from cfner.runs.run_step import Judgement
+from cfner.store.step_files import REPORT
 from cfner.stream.sentence_set import SentenceSet
 from cfner.tagger import ContinualTagger
 

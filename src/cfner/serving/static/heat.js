@@ -45,6 +45,7 @@ export function drawSeries(model, types, hues, choose) {
   show($("heat-on"), named.length > 0);
   drawHeat(model.steps, named[index]?.steps ?? {}, types, hues, choose);
   sayWhatIsMissing(model, named[index]?.steps ?? {}, named.length);
+  drawEstimates(model.steps);
 }
 
 function drawHeat(steps, measured, types, hues, choose) {
@@ -125,6 +126,21 @@ function sayWhatIsMissing(model, measured, choices) {
   }
   $("heat-missing").textContent = told.join(" ");
   show($("heat-missing"), told.length > 0);
+}
+
+/** How well each step's types were found when it was learned: beside no series, since it is part of none. */
+function drawEstimates(steps) {
+  const rows = steps
+    .filter((step) => step.estimate)
+    .map((step) => {
+      const types = step.estimate.types.map(({ type, f1, low, high, enough }) => {
+        const few = enough ? "" : ", too few mentions";
+        return `${type} ${f1.toFixed(0)} (${low.toFixed(0)} to ${high.toFixed(0)}${few})`;
+      });
+      return make("li", { title: step.estimate.measured_with }, `Step ${step.step}: ${types.join(", ")}`);
+    });
+  $("heat-estimates-list").replaceChildren(...rows);
+  show($("heat-estimates"), rows.length > 0);
 }
 
 /** Mark the chosen steps in the table, and bring the last of them into sight. */
