@@ -347,7 +347,7 @@ def test_hostile_names_stay_text(model: LoadedModel, tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>|[x](http://y)`---`"
     named = replace(model, labels=model.labels.renamed(["animal"], hostile))
     record = {"name": hostile, "kind": hostile, "types": [hostile], "data": {"train": {"hash": hostile}}}
-    step = LineageStep(StoredStep(tmp_path, "0001", hostile), record, (hostile,), None, None)
+    step = LineageStep(StoredStep(tmp_path, "0001", hostile), record, (hostile,), None, None, None)
     facts = Provenance(f"m\n---\n# {hostile}", (step,))
     text = model_card(named, export_model(named, tmp_path / "hf"), facts, license="mit")
     (tmp_path / "hf" / "README.md").write_text(text)
