@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from cfner.cli import options as o
-from cfner.cli.guard_view import tell_guard, tell_remedies, why_refused, with_interval
+from cfner.cli.estimate_view import in_short, tell_estimate
+from cfner.cli.guard_view import tell_guard, tell_remedies, why_refused
 from cfner.cli.panels import first_options
 from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, print_json, say, table_of, training_progress
+from cfner.cli.show import console, print_json, say, training_progress
 
 if TYPE_CHECKING:
-    from cfner.evaluation.estimate import Estimate
-    from cfner.evaluation.intervals import Interval
     from cfner.practice.learn.agreement import AgreementReport
     from cfner.practice.learn.learn import Learned
     from cfner.runs.cost import Cost
@@ -169,6 +167,8 @@ def _tell(learned: Learned) -> None:
         tell_agreement(report)
     tell_carried(learned.calibrated)
     tell_cost(learned.cost)
+    if short := in_short(learned.estimate, learned.guard):
+        say(short, "bold")
     if learned.accepted:
         say(f"The new model is step {learned.step} of {learned.folder}.")
         old = f"{learned.folder}@{learned.parent}"
@@ -183,26 +183,6 @@ def _reasons(learned: Learned) -> str:
     if learned.below:
         reasons.append(f"{', '.join(learned.below)} not found well enough (--min-new-f1)")
     return "; ".join(reasons)
-
-
-def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
-    """How well the step's types are found, and what that was measured on."""
-    if estimate is None:
-        screen.print("How well the new types are found was not measured: no test file, no folds.")
-        return
-    rows = [
-        (row.type, str(row.mentions), *map(_or_none, (row.f1, row.precision, row.recall)))
-        for row in estimate.types
-    ]
-    columns = ("type", "mentions", "F1", "precision", "recall")
-    screen.print(table_of(columns, rows, title="How well new types are found (95 % intervals)"))
-    say(f"Measured: {estimate.in_words()}.")
-    if few := [row.type for row in estimate.types if not row.is_enough]:
-        say(f"Too few mentions to rely on these figures: {', '.join(few)}.")
-
-
-def _or_none(interval: Interval | None) -> str:
-    return "nothing found" if interval is None else with_interval(interval)
 
 
 def _reminders(reminders: Mapping[str, Any]) -> str:

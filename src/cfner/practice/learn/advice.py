@@ -1,7 +1,8 @@
 """What to try when an old type was lost, or may have been: in the order of what was measured to help.
 
-The figures are in docs/practice.md. The first two were measured; the others stand behind them because they
-were not yet (benchmarks/after_a_refusal.py does it).
+The figures are in docs/practice.md. Text without labels and experts were measured; the others come after them
+because they were not yet (benchmarks/after_a_refusal.py measures them). A higher weight of keeping is not
+among them: it was measured, and made it worse.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from cfner.methods.registry import Method
 
 def what_to_try(method: Method, *, unlabelled: bool, replay: bool) -> tuple[str, ...]:
     """Remedies that were not used yet, the most helpful first. The last one is to live with the loss."""
-    parameters = type(method.parameters).model_fields
     experts = "--method experts: old types keep their scores, new ones are learned less well; with"
     remedies = (
         (method.name == "finetune", "--method own-other: finetune does nothing to keep old types"),
@@ -21,7 +21,6 @@ def what_to_try(method: Method, *, unlabelled: bool, replay: bool) -> tuple[str,
         ),
         (not method.keeps_predictions, f"{experts} --set old_wins=true old predictions cannot change at all"),
         (not replay, "--replay FILE: a few old sentences with their labels, if you have any"),
-        ("lambda_keep" in parameters, "--set lambda_keep=4: a higher weight of the old types"),
         (True, "--lr-encoder: half the rate"),
         (True, "--accept-forgetting TYPE, if the loss is meant"),
     )
