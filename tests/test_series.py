@@ -122,7 +122,7 @@ def test_a_mean_over_some_types_says_so(model: Path, cities: Path) -> None:
         assert past.figures is not None and past.figures.types == ("city",)
         assert past.figures.micro_f1 is not None and past.micro_f1 is None
     told = cfner("history", model).stdout
-    assert "(1 of 2 types)" in told and "(1 of 4 types)" in told
+    assert "(1/2)" in told and "(1/4)" in told
 
 
 def test_scores_of_an_earlier_version_stand_alone(model: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 
 from cfner.cli import options as o
 from cfner.cli.show import console, print_json, say, table_of
@@ -43,13 +44,19 @@ def history(
             _sentences(step),
             _f1(step, step.figures),
             f"{step.disk / 1e6:.1f}",
-            step.saved.replace("+00:00", "").replace("T", " "),
+            step.saved[:10],
         ]
         for step in steps
     )
-    columns = ("", "step", "from", "what", "types", "method", "sentences", "micro F1", "MB", "saved")
+    columns = ("", "step", "from", "what", "types", "method", "text", "micro F1", "MB", "saved")
     screen = console()
-    screen.print(table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns)))
+    table = table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns))
+    table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
+    for column in table.columns:
+        column.overflow = "fold"
+        column.no_wrap = column.header not in {"what", "types"}
+    screen.print(table)
+    say("text: labelled + unlabelled sentences. micro F1 (2/4): over 2 of the 4 types that the step knows.")
     for step in steps:
         if step.origin is not None:
             say(f"Step {step.number} came from a step of another folder (hash {step.origin[:16]}).")
@@ -66,7 +73,7 @@ def _f1(step: PastStep, figures: StepFigures | None) -> str:
     if figures is None or figures.micro_f1 is None:
         return "·"
     types, known = len(figures.types), len(step.all_types)
-    return f"{figures.micro_f1:.1f}" + (f" ({types} of {known} types)" if types < known else "")
+    return f"{figures.micro_f1:.1f}" + (f" ({types}/{known})" if types < known else "")
 
 
 def _tell_series(steps: Sequence[PastStep]) -> None:
@@ -109,7 +116,7 @@ def _what(step: PastStep) -> str:
 def _sentences(step: PastStep) -> str:
     """Labelled ones, and how many unlabelled ones the model was reminded by."""
     unlabelled = ((step.data or {}).get("reminders") or {}).get("sentences")
-    return str(step.sentences or "·") + (f" + {unlabelled} unlabelled" if unlabelled else "")
+    return str(step.sentences or "·") + (f" + {unlabelled}" if unlabelled else "")
 
 
 def rollback(
