@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Model = Annotated[Path, typer.Argument(help="A model folder.")]
 
 
+_WIDE = 100  # characters from which size and date have a place, too
+
+
 def history(
     model: Model,
     verify: Annotated[bool, o.Flag("--verify", help="Check every byte and the whole lineage.")] = False,
@@ -33,6 +36,8 @@ def history(
         print_json([step.to_json() for step in steps])
         return
 
+    screen = console()
+    wide = screen.width >= _WIDE
     rows = (
         [
             "▶" if step.current else "",
@@ -43,13 +48,12 @@ def history(
             step.method or "·",
             _sentences(step),
             _f1(step, step.figures),
-            f"{step.disk / 1e6:.1f}",
-            step.saved[:10],
+            *([f"{step.disk / 1e6:.1f}", step.saved[:10]] if wide else []),
         ]
         for step in steps
     )
-    columns = ("", "step", "from", "what", "types", "method", "text", "micro F1", "MB", "saved")
-    screen = console()
+    columns = ["", "step", "from", "what", "types", "method", "text", "micro F1"]
+    columns += ["MB", "saved"] if wide else []
     table = table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns))
     table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
     for column in table.columns:
