@@ -33,6 +33,7 @@ from cfner.practice.calibrate.fit import FEWEST, fit, is_certain
 from cfner.practice.calibrate.held_out import Found, HeldOut
 from cfner.practice.calibrate.measure import measure
 from cfner.practice.calibrate.page import page
+from cfner.practice.evaluate.evaluate import evaluate, evaluate_steps
 from cfner.practice.history.history import (
     add_step,
     forget,
@@ -357,6 +358,25 @@ def test_types_that_the_data_does_not_label_keep_their_figures(cosine: Path, tin
         name: FIGURES[name] for name in ("dish", "person")
     }
     assert calibration.of("animal") != FIGURES["animal"]
+
+
+def test_scores_alone_are_fitted_again_where_no_precision_is_asked_for(
+    cosine: Path, tiny_corpus: Corpus
+) -> None:
+    store(cosine, {"animal": TypeCalibration(shift=-0.4, precision=0.6)})
+    before = open_model(cosine).calibration
+    calibrate(cosine, everything(tiny_corpus))
+    after = open_model(cosine).calibration
+    assert before is not None and after is not None
+    assert (after.of("animal").shift, after.of("animal").precision) == (-0.4, 0.6)
+
+
+def test_all_steps_are_scored_as_they_decide(cosine: Path, tiny_corpus: Corpus) -> None:
+    store(cosine, {"animal": TypeCalibration(shift=-50.0)})
+    test = [s.only(open_model(cosine).labels.types) for s in tiny_corpus.test]
+    every = evaluate_steps(cosine, test)
+    assert every.scores[3].counts["animal"].n_predicted == 0 < every.scores[2].counts["animal"].n_predicted
+    assert every.scores[3].micro_f1 == evaluate(cosine, test).scores.micro_f1
 
 
 def test_rename_carries_figures_along_and_merge_and_forget_drop_them(model: Path) -> None:

@@ -22,11 +22,13 @@ from cfner.evaluation.estimate import Estimate, found_by, from_json
 from cfner.files.markdown import escaped
 from cfner.interop.export import export_model
 from cfner.practice.history.history import history, rollback
-from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan
+from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan, _without
 from cfner.practice.learn.folds import divided
 from cfner.practice.learn.learn import learn
 from cfner.serving.step_list import read_steps
+from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
+from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent
 
 FAST: dict[str, Any] = {"epochs": 1}
@@ -86,6 +88,51 @@ def test_sentences_of_one_document_are_in_one_fold_if_there_are_enough_documents
         assert sum(s.document in documents for s in many) == len(fold)
     few = divided(text(3), 5)  # three documents cannot fill five folds: sentences are divided
     assert all(few) and Plan.of(text(3), None, 0.15).documents is False  # type: ignore[union-attr]
+
+
+def test_a_line_that_all_documents_share_does_not_chain_them(one_step: Path, tmp_path: Path) -> None:
+    text = []
+    for d in range(12):
+        text.append(sentence("the river", document=str(d)))
+        text += [sentence(f"{name}{d} ran", "person", document=str(d)) for name in ("ada", "emmy")]
+    folds = divided(text, 5)
+    assert len(folds) == 5 and max(map(len, folds)) <= 9
+    lines = []
+    for one in text:
+        lines += ["-DOCSTART-\tO\n"] if one.words == ("the", "river") else []
+        tags = ["B-person" if place < len(one.spans) else "O" for place in range(len(one))]
+        lines.append("".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, tags, strict=True)))
+    (tmp_path / "docs.conll").write_text("\n".join(lines))
+    watch = Watch()
+    learned = learn(
+        one_step, str(tmp_path / "docs.conll"), out=tmp_path / "m2", settings=FAST, progress=watch
+    )
+    assert learned.estimate is not None and learned.estimate.documents
+    assert watch.names[:5] == [f"estimate {n} of 5" for n in range(1, 6)]
+
+
+def test_copies_of_what_is_scored_are_not_trained_on() -> None:
+    own = [sentence(f"w{d} {n} x", "t", document=str(d)) for d in range(12) for n in range(3)]
+    shared = [sentence("the same line", document=str(d)) for d in range(12)]
+    text = (*own, *shared)
+    step = Step(("t",), text)
+    for part in divided(text, 3):
+        left = _without(step, part, 1, 3, TrainingConfig(encoder="minilm"), 0.15).train
+        assert len(left) >= 24 and not {s.key for s in left} & {text[i].key for i in part}
+    copies = [sentence(f"w{i % 6} x", "t", document=str(i)) for i in range(24)]
+    # documents that are copies of each other are not kept together
+    assert all(len({copies[i].key for i in part}) == 2 for part in divided(copies, 3))
+
+
+def test_fewer_different_sentences_than_folds_are_as_many_folds(one_step: Path, tmp_path: Path) -> None:
+    few = [sentence(f"ada{i % 3} ran", "person") for i in range(24)]
+    plan = Plan.of(few, None, 0.15)
+    assert plan is not None and len(plan.parts) == 3
+    assert Plan.of(few[::3], 5, 0.15) is None and Plan.of([few[0]] * 30, None, 0.15) is None
+    write_sentences(few, tmp_path / "few.conll", format="conll")
+    for out in ("m2", "m3"):
+        done = learn(one_step, str(tmp_path / "few.conll"), out=tmp_path / out, unchecked=True, settings=FAST)
+        assert done.estimate is not None and done.estimate.folds == 3
 
 
 def test_the_order_of_the_file_does_not_matter() -> None:
@@ -237,6 +284,14 @@ def test_folds_of_another_model_do_not_count(one_step: Path, new: str, tmp_path:
     watch = Watch()
     learn(other, new, out=tmp_path / "m2", settings=FAST, progress=watch)
     assert len(watch.names) == 6
+
+
+def test_without_a_share_to_choose_on_no_epoch_is_chosen(one_step: Path, new: str, tmp_path: Path) -> None:
+    learned = learn(
+        one_step, new, out=tmp_path / "m2", folds=2, reading={"dev_share": 0.0},
+        settings={"epochs": 2, "select_on": "new"},
+    )  # fmt: skip
+    assert learned.estimate is not None and learned.estimate.epoch is None and len(learned.epochs) == 2
 
 
 def test_the_folds_choose_the_epoch_and_the_model_stops_after_it(

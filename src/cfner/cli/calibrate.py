@@ -44,7 +44,7 @@ def calibrate(
     """Make scores reliable: of the mentions with score 0.8, 80 % should be right.
 
     It becomes a step of its own with the same weights, used by all commands and exports; 'cfner rollback'
-    undoes it. With --precision, a type is promised that precision if the data makes it 95 % certain for text
+    undoes it. With --precision, a type is promised that precision if a test at 95 % shows it for text
     of the same kind. Types with too few mentions stay as they are, and nothing is promised of them.
     """
     from cfner.corpus.writers import refuse_existing
@@ -93,8 +93,8 @@ def _tell(report: CalibrationReport) -> None:
     )
     if report.precision is not None:
         say(
-            f"promised: a precision of {report.precision:g} is 95 % certain for text like this. aimed at: "
-            "reached here, but not certain. not reached: the type stays as it was."
+            f"promised: a precision of {report.precision:g} was shown for text like this (a test at 95 %). "
+            "aimed at: reached here, but not certain. not reached: the type stays as it was."
         )
     if report.unlabelled:
         say(f"Not labelled in this data, so left as they are: {', '.join(report.unlabelled)}")

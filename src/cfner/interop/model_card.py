@@ -193,8 +193,8 @@ def _calibration(model: LoadedModel) -> list[str]:
     ]
     told = (
         "Fitted on held-out sentences, in log-odds. Temperature and bias make cfner's scores the share of "
-        "such mentions that are right. The shift is what a type is decided by. A promised precision was 95 % "
-        "certain for text like those sentences; of other types nothing is promised.\n\n"
+        "such mentions that are right. The shift is what a type is decided by. A promised precision was "
+        "shown for text like those sentences (a test at 95 %); of other types nothing is promised.\n\n"
     )
     return [
         "## Calibration\n",

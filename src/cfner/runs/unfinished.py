@@ -116,17 +116,19 @@ class UnfinishedModel:
             self._write_mark(call=call)
             shutil.rmtree(here.steps_path, ignore_errors=True)  # quicker made again than compared
             (here.path / CURRENT).unlink(missing_ok=True)
-            if self.source is None or saved is None:
-                scores, scored_on = (None, None) if first is None else (first.scores, first.scored_on)
-                tagger.save(here.path, scores, scored_on=scored_on)
-            else:
-                link_steps(self.source, here)
-                merge_scores(self.source, here)
-                if first is not None and first.scored_on is not None:
-                    add_scores(here, first.scored_on, {saved.hash: first.scores})
-                here.point_to(saved.name)
-            before = here.names()
+            before: list[str] = []
             try:
+                if self.source is None or saved is None:
+                    scores, scored_on = (None, None) if first is None else (first.scores, first.scored_on)
+                    tagger.save(here.path, scores, scored_on=scored_on)
+                else:
+                    link_steps(self.source, here)
+                    before = here.names()
+                    merge_scores(self.source, here)
+                    if first is not None and first.scored_on is not None:
+                        add_scores(here, first.scored_on, {saved.hash: first.scores})
+                    here.point_to(saved.name)
+                before = here.names()
                 yield
             except Exception:
                 # failed, not stopped: without a state to go on from there is nothing to keep

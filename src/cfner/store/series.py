@@ -94,8 +94,8 @@ def is_score_file(name: str) -> bool:
 
 def read_scores(file: Path) -> tuple[SentenceSet, dict[str, Scores]]:
     """The set of sentences, and the scores by the hash of the step."""
-    content = read_json(file)
     try:
+        content = read_json(file)
         on = SentenceSet.from_json(content["set"])
         if file.stem != on.short_hash:
             raise ValueError("it is named after another set of sentences")

@@ -36,6 +36,8 @@ class UnfinishedStep:
     def __init__(self, folder: str | Path, step: Step, config: TrainingConfig, parent: str | None) -> None:
         self.path = Path(folder) / FILE
         known = {"config": config.what_matters(), "data": step.data, "step": step.index, "parent": parent}
+        if step.stop_after is not None:
+            known["stop_after"] = step.stop_after
         self.identity = settings_hash(known)
         self.minutes = config.checkpoint_minutes
         self._last = time.monotonic()

@@ -102,8 +102,7 @@ def calibrate(
     known = [sentence.only(labels.types) for sentence in sentences]
     held_out = HeldOut.of(loaded, known, batch_size=batch_size)
     earlier = loaded.calibration
-    kept = None if earlier is None else earlier.without(labelled)
-    enough = enough_found(held_out, labelled, kept)
+    enough = enough_found(held_out, labelled, None if earlier is None else earlier.without(labelled))
     if not enough:
         raise CorpusError(
             f"The model finds fewer than {FEWEST} mentions of every type that is labelled here "
@@ -111,6 +110,8 @@ def calibrate(
             where=name,
             remedy="Give more labelled sentences.",
         )
+    # decisions change only for a precision that is asked for, and for types that can be measured
+    kept = earlier if earlier is None or precision is None else earlier.without(enough)
     calibration = fit(held_out, enough, precision, kept)
     before, after = held_out.found(earlier), _cross_fitted(held_out, sentences, enough, precision, kept)
     reached = held_out.found(calibration)

@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 VERDICTS: Final[dict[Verdict, str]] = {
     "calibrated": "scores fitted, decisions as before",
-    "promised": "the precision asked for is 95 % certain for text like this",
+    "promised": "the precision asked for was shown for text like this (a test at 95 %)",
     "aimed at": "the precision is reached on these sentences, but not certain",
     "not reached": "no shift reaches the precision; decisions as before",
     "too few mentions": f"fewer than {FEWEST} mentions found; left as it is, nothing is promised",

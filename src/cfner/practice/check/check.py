@@ -142,15 +142,17 @@ def _beside_model(
     from cfner.training.reminders import reminder_count
 
     chooses = tagger.config.select_on != "last"
-    scoring = Scoring.of(NewData.of(corpus, 0), chooses, None, HELD_OUT)
-    fresh = scoring.data
+    fresh = NewData.of(corpus, 0)
+    scoring = Scoring.of(fresh.only(plan.current), chooses, None, HELD_OUT)
+    labelled = scoring.data
+    if labelled.dev and not fresh.dev:  # the same sentences are held out, whatever their labels
+        fresh = fresh.with_dev(HELD_OUT)
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     refused = list(of_model.refusals(tagger, plan.current))
     text = of_model.encoded(tagger.model, fresh.train)
     reads = tagger.method.reads_unlabelled and tagger.config.unlabelled_ratio > 0
     pool = UnlabelledText.divide(texts, fresh.train, (*fresh.dev, *fresh.test)).pool if reads else ()
     facts = of_model.look_at_text(tagger, source, fresh.train, plan, pool, sample)
-    labelled = fresh.only(plan.current)
     step = Step(
         types=plan.current, train=labelled.train, dev=labelled.dev, known=kept, index=1, unlabelled=pool
     )

@@ -68,5 +68,11 @@ def _scored(
 ) -> Scores:
     model = open_model(folder.path, step.number, device=device)
     words = [sentence for sentence in sentences if len(sentence)]
-    found = predict_spans(model.network, model.encode(words), model.labels, batch_size=batch_size)
+    found = predict_spans(
+        model.network,
+        model.encode(words),
+        model.labels,
+        batch_size=batch_size,
+        calibration=model.calibration,
+    )
     return score_labelled(words, found, model.labels.types)

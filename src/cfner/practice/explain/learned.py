@@ -9,7 +9,7 @@ from pathlib import Path
 from cfner.corpus.corpus import Corpus, read_sentences
 from cfner.corpus.sentence import Sentence
 from cfner.errors import StreamError
-from cfner.practice.learn.new_data import NewData, mentioning, read_labelled, replayed_sentences
+from cfner.practice.learn.new_data import NewData, read_labelled, replayed_sentences
 from cfner.practice.learn.unlabelled import Given, UnlabelledText, read_unlabelled
 from cfner.store.lineage import LineageStep
 from cfner.stream.manifest import sentences_hash
@@ -39,7 +39,7 @@ def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> S
         index=learned.record.get("index", 1),
         name=learned.name,
         replay=_replayed(given.replay, known),
-        unlabelled=_pool(new_data, known, given),
+        unlabelled=_pool(learned, new_data, given),
     )
     for part, what in _ALSO.items():
         recorded, here = learned.record["data"].get(part), step.data.get(part)
@@ -75,8 +75,10 @@ def _replayed(file: str | Path | None, known: Sequence[str]) -> tuple[Sentence, 
     return replayed_sentences(given, known, file)
 
 
-def _pool(new_data: NewData, known: Sequence[str], given: GivenToLearn) -> tuple[Sentence, ...]:
-    guarded = () if given.guard is None else mentioning(read_labelled(given.guard)[0], known, given.guard)
+def _pool(learned: LineageStep, new_data: NewData, given: GivenToLearn) -> tuple[Sentence, ...]:
+    if not learned.record["config"].get("unlabelled_ratio", 1.0):  # then it was only compared on
+        return ()
+    guarded = () if given.guard is None else read_labelled(given.guard)[0]
     judging = (*new_data.dev, *new_data.test, *guarded)
     return UnlabelledText.divide(read_unlabelled(given.unlabelled), new_data.train, judging).pool
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ModelError
 from cfner.files.json_files import as_json, read_json
+from cfner.store.open import ModelRef
 from cfner.store.step_files import REPORT
 from cfner.stream.manifest import sentences_hash, settings_hash
 
@@ -26,7 +27,7 @@ def fingerprint(sentences: Sequence[Sentence], answers: Sequence[Iterable[Span]]
 
 def places_of_attempts(target: Path, model: str | Path) -> tuple[Path, ...]:
     """The folders that hold the new model, refused ones beside it, and the model that it is learned from."""
-    source = Path(model)
+    source = Path(ModelRef.parse(model).source)
     return tuple({target.parent, *([source.resolve().parent] if source.exists() else [])})
 
 

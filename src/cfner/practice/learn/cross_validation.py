@@ -55,9 +55,11 @@ class Plan:
         rarest = min(mention_counts(train).values(), default=0)
         if folds is None and rarest >= ENOUGH_TO_HOLD_OUT and 0 < share < 1:
             number = max(2, round(1 / share))
-            return cls((tuple(divided(train, number)[0]),), has_documents(train, number))
-        number = min(folds or USUAL_FOLDS, len(train))
-        return cls(tuple(map(tuple, divided(train, number))), has_documents(train, number))
+            parts = divided(train, number)
+            return cls((tuple(parts[0]),), has_documents(train, number)) if len(parts) > 1 else None
+        number = folds or USUAL_FOLDS
+        parts = divided(train, number)
+        return cls(tuple(map(tuple, parts)), has_documents(train, number)) if len(parts) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -123,13 +125,14 @@ def cross_validate(
         folds.append(found)
         if number == 1 and len(plan.parts) > 1:
             told.note(_first(found.counts, step.types, len(plan.parts)))
+    chosen = config.select_on != "last" and (step.dev or choice_share)
     return Estimate.of(
         "folds" if len(folds) > 1 else "held-out",
         np.concatenate([fold.counts for fold in folds]),
         step.types,
         folds=len(folds),
         share=plan.share_trained_on(len(step.train)),
-        epoch=statistics.median_low(fold.epoch for fold in folds) if config.select_on != "last" else None,
+        epoch=statistics.median_low(fold.epoch for fold in folds) if chosen else None,
         documents=plan.documents,
     )
 
@@ -171,10 +174,10 @@ def _learned(
 def _without(
     step: Step, part: Sequence[int], number: int, of: int, config: TrainingConfig, share: float
 ) -> Step:
-    left_out = set(part)
-    train = tuple(s for index, s in enumerate(step.train) if index not in left_out)
+    scored = {step.train[index].key for index in part}  # their copies, in other documents, are left out too
+    train = tuple(sentence for sentence in step.train if sentence.key not in scored)
     dev = step.dev
-    if config.select_on != "last" and not dev:
+    if config.select_on != "last" and not dev and share:
         train, dev = held_out(train, share)
     name = f"estimate {number} of {of}" if of > 1 else "estimate"
     return replace(step, train=train, dev=dev, name=name)
@@ -201,7 +204,8 @@ class _Kept:
         if not isinstance(told, Mapping):
             return None
         try:
-            fold = _Fold(np.asarray(told["counts"], dtype=np.float64), int(told["epoch"]))
+            counts = np.asarray(told["counts"], dtype=np.float64).reshape(-1, shape[1], 3)
+            fold = _Fold(counts, int(told["epoch"]))
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged() from error
         if fold.counts.shape != (*shape, 3):

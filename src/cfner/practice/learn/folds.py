@@ -8,13 +8,14 @@ from typing import Final
 
 from cfner.corpus.sentence import Sentence, mention_counts
 
+MOST_SHARED: Final = 0.4  # of the sentences, that stand in several documents
 FEWEST_DOCUMENTS: Final = 2  # per fold, for documents to be kept in one piece
 
 
 def divided(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
-    """``number`` folds of the sentences' positions, each type spread evenly over them.
+    """At most ``number`` folds of the sentences' positions, none empty, each type spread evenly over them.
 
-    Equal sentences and, where there are enough of them, sentences of one document are in the same fold:
+    Equal sentences or, where the data names enough documents, sentences of one document are in the same fold:
     their copies and neighbours would give the answers away. The largest pieces are placed first, each where
     its rarest type is needed most. Nothing is drawn at random.
     """
@@ -36,32 +37,33 @@ def divided(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
         )
         folds[emptiest].update(mentions)
         parts[emptiest].extend(piece)
-    return [sorted(part) for part in parts]
+    return [sorted(part) for part in parts if part]
 
 
 def has_documents(sentences: Sequence[Sentence], number: int) -> bool:
-    """Whether the data names enough documents to keep each in one fold."""
-    return len({s.document for s in sentences if s.document is not None}) >= FEWEST_DOCUMENTS * number
+    """Whether the data names enough documents to keep each in one fold.
+
+    Copies of what a model is scored on are not trained on. So documents that are mostly copies of each other
+    are not kept together: too little would be left.
+    """
+    holders: dict[str, set[str]] = {}
+    for sentence in sentences:
+        if sentence.document is not None:
+            holders.setdefault(sentence.key, set()).add(sentence.document)
+    shared = sum(len(holders.get(sentence.key, ())) > 1 for sentence in sentences)
+    documents = set().union(*holders.values())
+    return len(documents) >= FEWEST_DOCUMENTS * number and shared <= MOST_SHARED * len(sentences)
 
 
 def pieces(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
-    """Positions of sentences that must stay together: equal ones, and those of one document."""
-    parent = list(range(len(sentences)))
+    """Positions of sentences that must stay together: those of one document, or else equal ones.
 
-    def root(position: int) -> int:
-        while parent[position] != position:
-            parent[position] = position = parent[parent[position]]
-        return position
-
-    first: dict[tuple[str, str], int] = {}
+    Not both at once: a line that many documents share would chain them all together.
+    """
     by_document = has_documents(sentences, number)
+    together: dict[tuple[str, str], list[int]] = {}
     for position, sentence in enumerate(sentences):
-        names = [("words", sentence.key)]
-        if by_document and sentence.document is not None:
-            names.append(("document", sentence.document))
-        for name in names:
-            parent[root(position)] = root(first.setdefault(name, position))
-    together: dict[int, list[int]] = {}
-    for position in range(len(sentences)):
-        together.setdefault(root(position), []).append(position)
+        document = sentence.document if by_document else None
+        name = ("words", sentence.key) if document is None else ("document", document)
+        together.setdefault(name, []).append(position)
     return list(together.values())
