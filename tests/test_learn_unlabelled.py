@@ -18,7 +18,8 @@ from cfner.errors import CorpusError
 from cfner.interop.text_stream import unlabelled_text
 from cfner.methods import method_class, method_names
 from cfner.practice.history.history import history, rollback
-from cfner.practice.learn.learn import Learned, learn
+from cfner.practice.learn.learn import learn
+from cfner.practice.learn.learned import Learned
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import GIVEN, UnlabelledText, read_unlabelled
 from cfner.training.progress import Silent

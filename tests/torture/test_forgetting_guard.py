@@ -16,7 +16,8 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
 from cfner.practice.history.history import rollback
 from cfner.practice.learn.guard import guard
-from cfner.practice.learn.learn import Learned, learn
+from cfner.practice.learn.learn import learn
+from cfner.practice.learn.learned import Learned
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from counts import tell, times

@@ -17,7 +17,7 @@ from cfner.cli.show import console, print_json, say, training_progress
 
 if TYPE_CHECKING:
     from cfner.practice.learn.agreement import AgreementReport
-    from cfner.practice.learn.learn import Learned
+    from cfner.practice.learn.learned import Learned
     from cfner.runs.cost import Cost
 
 REFUSED = 3  # exit code: the guard refused the new model

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
-from cfner.evaluation.estimate import Estimate
-from cfner.evaluation.scores import Scores
-from cfner.practice.check.findings import Finding
 from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.evaluate.steps import keep_scores, score_steps
 from cfner.practice.learn.advice import what_to_try
-from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.attempts import places_of_attempts
 from cfner.practice.learn.cross_validation import Scoring, cross_validate, refuse_folds
 from cfner.practice.learn.guard_report import GuardReport
 from cfner.practice.learn.inputs import Inputs
 from cfner.practice.learn.judge import Judge
+from cfner.practice.learn.learned import Learned
 from cfner.practice.learn.new_data import (
     HELD_OUT,
     NewData,
@@ -29,7 +26,7 @@ from cfner.practice.learn.new_data import (
     refuse_share,
     replayed_sentences,
 )
-from cfner.practice.learn.plan import StepPlan, plan_step, refuse_method
+from cfner.practice.learn.plan import plan_step, refuse_method
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText
 from cfner.runs.cost import Cost, disk_of
@@ -39,67 +36,10 @@ from cfner.store.model_files import FIXED_AT_CREATION
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import known_types
 from cfner.stream.manifest import sentences_hash, settings_hash
-from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.stream import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import given_settings
 from cfner.training.progress import Progress, Silent
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What came of it. ``folder`` holds the new model: where it was asked for, or aside if it was refused."""
-
-    folder: Path
-    accepted: bool
-    plan: StepPlan
-    step: int
-    parent: int  # the step that it was learned from
-    best_epoch: int
-    epochs: tuple[dict[str, float], ...]
-    scores: Scores  # on the guard's sentences, of all types that these mention
-    scored_on: SentenceSet | None  # the guard's sentences
-    guard: GuardReport | None
-    agreement: tuple[AgreementReport, ...]
-    estimate: Estimate | None  # how well the step's types are found
-    below: tuple[str, ...]  # types that do not reach the F1 that was asked for
-    promise: str  # what the method can promise about old types
-    reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
-    not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
-    what_to_try: tuple[str, ...]  # if an old type was lost, or may have been
-    calibrated: tuple[str, ...]  # old types whose calibration was carried along, measured before this step
-    device: str
-    cost: Cost
-    findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
-    left_out: tuple[str, ...] = ()  # what of the given data was not used, in words
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "folder": str(self.folder),
-            "accepted": self.accepted,
-            "step": self.step,
-            "parent": self.parent,
-            "new_types": list(self.plan.new),
-            "more_data_for": list(self.plan.more),
-            "ignored_types": list(self.plan.ignored),
-            "best_epoch": self.best_epoch,
-            "epochs": list(self.epochs),
-            "scores": self.scores.to_json(),
-            "scored_on": None if self.scored_on is None else self.scored_on.to_json(),
-            "guard": None if self.guard is None else self.guard.to_json(),
-            "agreement": [report.to_json() for report in self.agreement],
-            "new_types_f1": None if self.estimate is None else self.estimate.to_json(),
-            "below_min_new_f1": list(self.below),
-            "promise": self.promise,
-            "reminders": self.reminders,
-            "not_reminded": list(self.not_reminded),
-            "what_to_try": list(self.what_to_try),
-            "calibrated": list(self.calibrated),
-            "device": self.device,
-            "findings": [asdict(finding) for finding in self.findings],
-            "left_out": list(self.left_out),
-            **self.cost.to_json(),
-        }
 
 
 def learn(
