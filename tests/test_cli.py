@@ -327,7 +327,7 @@ def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[st
         "Did you mean 'lambda_keep'": [*learn, "--set", "lamda_keep=1"],
         "Write --set NAME=VALUE": [*learn, "--set", "epochs"],
         "precision": [*learn, "--precision", "fp8"],
-        "Lower min_mentions": [*learn, "--min-mentions", "5000"],
+        "Lower --min-mentions": [*learn, "--min-mentions", "5000"],
         "Did you mean 'greedy'": [*learn, "--sampling", "gredy"],
         "There is no encoder folder": [*learn, "--encoder", "./nothing/here"],
         "There is no model here": ["predict", empty, "text"],

@@ -470,7 +470,7 @@ def test_the_command_that_writes_a_method_overwrites_nothing(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["bench", "add-method", "from-template"])
     assert done.exit_code == 0, done.output
-    assert "--use from_template.py" in done.stdout
+    assert "--use from_template.py" in done.stdout and done.stdout.count("\n") == 3
     assert load_file(tmp_path / "from_template.py") == ["from-template"]
     (tmp_path / "from_template.py").write_text("mine")
     again = CliRunner().invoke(app, ["bench", "add-method", "other", "--out", "from_template.py"])

@@ -57,9 +57,9 @@ def add_method(
         raise ConfigError("There is such a file.", where=str(file), remedy="Choose another with --out.")
     with whole_file(file, overwrite=False) as written:
         written.write(text.encode())
-    say(
-        f"{file} holds the method '{name}'. Compare it:\n"
-        f"  cfner bench run --data DATA --use {file} --methods {name},cfner,extendner --out RUNS\n"
+    for line in (
+        f"{file} holds the method '{name}'. Compare it:",
+        f"  cfner bench run --data DATA --use {file} --methods {name},cfner,extendner --out RUNS",
         "  cfner bench report RUNS",
-        wrap=False,
-    )
+    ):
+        say(line, wrap=False)
