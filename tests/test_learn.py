@@ -108,7 +108,7 @@ def test_the_new_folder_is_named_as_it_was_given(
     monkeypatch.chdir(tmp_path)
     forgets = {"epochs": 3, "method": "finetune"}
     learned = learn(
-        one_step, files["new"], out="m2", guard_data=files["old"], max_forgetting=limit, settings=forgets
+        one_step, files["new"], out="m2", guard=files["old"], max_forgetting=limit, settings=forgets
     )
     assert learned.folder == Path(folder) and learned.folder.is_dir()
 
@@ -210,7 +210,7 @@ def test_strict_needs_a_guard(one_step: Path, files: dict[str, str], tmp_path: P
 def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, str]) -> None:
     before = bytes_of(one_step)
     learned = learn(
-        one_step, files["new"], in_place=True, guard_data=files["old"],
+        one_step, files["new"], in_place=True, guard=files["old"],
         settings={"method": "finetune", "epochs": 6},
     )  # fmt: skip
     assert not learned.accepted and bytes_of(one_step) == before
@@ -219,7 +219,7 @@ def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, s
 
 def test_what_is_kept_is_accepted_with_a_table(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     learned = learn(
-        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], replay=files["replay"],
+        one_step, files["new"], out=tmp_path / "m2", guard=files["old"], replay=files["replay"],
         settings={"epochs": 6},
     )  # fmt: skip
     assert learned.guard is not None and learned.accepted
@@ -297,7 +297,7 @@ def test_the_papers_rule_looks_at_new_types_alone(
         ({"out": "m2", "replay": "new"}, "none of the old types"),
         ({"out": "m2", "settings": {"epochs": 0}}, "epochs"),
         ({"out": "m2", "settings": {"max_length": 32}}, "the model's own"),
-        ({"out": "m2", "guard_data": "new"}, "none of the model's types"),
+        ({"out": "m2", "guard": "new"}, "none of the model's types"),
         ({"out": "m2", "max_forgetting": float("nan")}, "cannot be nan"),
     ],
 )
@@ -308,7 +308,7 @@ def test_mistakes_are_told_before_training(
     given = dict(arguments)
     if "out" in given:
         given["out"] = tmp_path / given["out"]
-    for name in {"replay", "guard_data"} & given.keys():
+    for name in {"replay", "guard"} & given.keys():
         given[name] = files[given[name]]
     before = bytes_of(one_step)
     with pytest.raises(CfnerError, match=message):
@@ -322,7 +322,7 @@ def test_types_that_no_data_mentions_have_no_score(
     only_city = tmp_path / "city.conll"
     write_sentences([s.only(["city"]) for s in tiny_corpus.test], only_city, format="conll")
     learned = learn(
-        one_step, files["new"], out=tmp_path / "m2", guard_data=only_city, max_forgetting=100, settings=FAST
+        one_step, files["new"], out=tmp_path / "m2", guard=only_city, max_forgetting=100, settings=FAST
     )
     assert set(learned.scores.types) == {"city"}
     assert learned.guard is not None and learned.guard.absent == ("animal",)
@@ -396,7 +396,7 @@ def test_each_text_is_tagged_once_by_each_model(
     monkeypatch.setattr(Network, "forward", counting)
     monkeypatch.setattr(ContinualTagger, "learn", uncounted)
     learn(
-        one_step, files["new"], out=tmp_path / "m2", guard_data=files["old"], max_forgetting=100,
+        one_step, files["new"], out=tmp_path / "m2", guard=files["old"], max_forgetting=100,
         unlabelled=[text], settings=FAST,
     )  # fmt: skip
     new, guarded = (
@@ -652,7 +652,7 @@ def test_with_a_guard_all_steps_are_scored_on_its_sentences(
         one_step,
         files["new"],
         out=tmp_path / "m2",
-        guard_data=files["old"],
+        guard=files["old"],
         max_forgetting=100,
         settings=FAST,
     )
@@ -673,7 +673,7 @@ def test_an_interrupted_learn_does_not_score_the_steps_again(
 ) -> None:
     rename(one_step, "animal", "beast")
     rename(one_step, "beast", "animal")
-    given: dict[str, Any] = {"guard_data": files["old"], "max_forgetting": 100, "settings": FAST}
+    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, "settings": FAST}
     with pytest.raises(KeyboardInterrupt):
         learn(one_step, files["new"], out=tmp_path / "m2", progress=Interrupts(1), **given)
     monkeypatch.setattr("cfner.practice.evaluate.steps._scored", None)
@@ -702,7 +702,7 @@ def test_a_step_that_cannot_be_scored_is_said_and_left_out(
 def test_in_place_the_series_is_kept_and_carried_on(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    given: dict[str, Any] = {"guard_data": files["old"], "max_forgetting": 100, "settings": FAST}
+    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, "settings": FAST}
     learn(one_step, files["new"], in_place=True, **given)
     assert [step.figures is not None for step in verify(one_step)] == [True, True]
     learn(one_step, files["more"], out=tmp_path / "m2", old_labels="use", settings=FAST)  # without a guard

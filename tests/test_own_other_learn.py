@@ -182,7 +182,7 @@ def test_new_types_beside_replayed_old_sentences_and_unlabelled_text(
         out=tmp_path / "m2",
         folds=0,
         replay=written(tmp_path / "replay.conll", tiny_corpus.dev, "city"),
-        guard_data=written(tmp_path / "old.conll", tiny_corpus.test, *OLD),
+        guard=written(tmp_path / "old.conll", tiny_corpus.test, *OLD),
         max_forgetting=100,
         unlabelled=[" ".join((*s.words, "today")) for s in tiny_corpus.dev],
         settings=SETTINGS | {"epochs": 16, "lr_head": 1e-2},

@@ -142,7 +142,7 @@ def test_a_step_that_ruins_an_old_type_is_refused(
         one_step,
         _write(change(tiny_corpus.train), tmp_path / "new.conll"),
         out=tmp_path / "out",
-        guard_data=_write(guarded, tmp_path / "guard.conll"),
+        guard=_write(guarded, tmp_path / "guard.conll"),
         settings={**settings, "batch_size": 8, "train_embeddings": True},
     )
     assert learned.guard is not None
@@ -188,7 +188,7 @@ def test_ordinary_steps_are_judged_as_the_full_labels_would(tmp_path: Path) -> N
             folder / "model",
             _write(stream[1].train, folder / "new.conll"),
             out=folder / "out",
-            guard_data=guarded,
+            guard=guarded,
             settings={"method": method, "epochs": 2},
         )
         after = [found.spans for found in ContinualTagger.load(learned.folder).predict(test)]

@@ -59,7 +59,7 @@ def consolidate(
         text,
         out=out,
         in_place=in_place,
-        guard_data=guard,
+        guard=guard,
         max_forgetting=max_forgetting,
         accept_forgetting=accept_forgetting or (),
         strict=strict,

@@ -123,7 +123,7 @@ def learn(
         types=None if types is None else names(types),
         old_labels=old_labels,
         replay=replay,
-        guard_data=guard,
+        guard=guard,
         max_forgetting=max_forgetting,
         accept_forgetting=accept_forgetting or (),
         folds=folds,

@@ -77,7 +77,7 @@ def consolidate(
     *,
     out: str | Path | None = None,
     in_place: bool = False,
-    guard_data: str | Path | None = None,
+    guard: str | Path | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
     strict: bool = False,
@@ -94,18 +94,18 @@ def consolidate(
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
-    refuse_strict(strict, guard_data)
+    refuse_strict(strict, guard)
     data = _read(Path(text))
-    judging, read = ((), ReadReport()) if guard_data is None else read_labelled(guard_data)
+    judging, read = ((), ReadReport()) if guard is None else read_labelled(guard)
     if progress is not None:
         for line in read.left_out():
-            progress.note(f"{guard_data}: {line}.")
+            progress.note(f"{guard}: {line}.")
     given = given_settings(settings, file=config, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **given)
     call = settings_hash({"config": tagger.config.what_matters(), "consolidate": sentences_hash(data.train)})
     place.refuse_learned(call)
     experts = experts_of(tagger.model)
-    guarded = None if guard_data is None else mentioning(judging, tagger.types, guard_data)
+    guarded = None if guard is None else mentioning(judging, tagger.types, guard)
     no_text = UnlabelledText()
     judge = Judge(
         tagger,
@@ -115,7 +115,7 @@ def consolidate(
         no_text,
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
-        guard_name="" if guard_data is None else set_name(guard_data),
+        guard_name="" if guard is None else set_name(guard),
         strict=strict,
         beside=places_of_attempts(place.target, model),
     )

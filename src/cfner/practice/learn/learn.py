@@ -51,7 +51,7 @@ def learn(
     types: Sequence[str] | None = None,
     old_labels: str = "error",
     replay: str | Path | None = None,
-    guard_data: str | Path | None = None,
+    guard: str | Path | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
     folds: int | None = None,
@@ -83,13 +83,13 @@ def learn(
     """
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
-    refuse_strict(strict, guard_data, min_new_f1)
+    refuse_strict(strict, guard, min_new_f1)
     refuse_folds(folds)
     _refuse_least(min_new_f1)
     options = dict(reading or {})
     share = options.pop("dev_share", HELD_OUT)
     refuse_share(share)
-    inputs = Inputs.read(data, options, unlabelled, guard_data, replay)
+    inputs = Inputs.read(data, options, unlabelled, guard, replay)
     new_data, texts = inputs.new, inputs.texts
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
     known_before = known_types(model)  # what is surely wrong is refused before the weights are read
@@ -100,7 +100,7 @@ def learn(
     call = _identity(tagger, new_data, types, old_labels, replay, texts)
     place.refuse_learned(call)
     refuse_method(tagger.method, tagger.model)
-    guarded = None if guard_data is None else mentioning(inputs.guard, tagger.types, guard_data)
+    guarded = None if guard is None else mentioning(inputs.guard, tagger.types, guard)
     plan = plan_step(new_data.types, tagger.types, types, old_labels)
     new_data = new_data.only(plan.current)
     scoring = Scoring.of(new_data, tagger.config.select_on != "last", folds, share)
@@ -135,7 +135,7 @@ def learn(
         tested=scoring.tested,
         min_new_f1=min_new_f1,
         strict=strict,
-        guard_name="" if guard_data is None else set_name(guard_data),
+        guard_name="" if guard is None else set_name(guard),
         beside=places_of_attempts(place.target, model),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
@@ -241,8 +241,8 @@ def _refuse_least(f1: float | None) -> None:
         raise ConfigError(f"--min-new-f1 cannot be {f1}.", remedy="Give F1 points, from 0 to 100.")
 
 
-def refuse_strict(strict: bool, guard_data: str | Path | None, least: float | None = None) -> None:
-    if strict and guard_data is None and least is None:
+def refuse_strict(strict: bool, guard: str | Path | None, least: float | None = None) -> None:
+    if strict and guard is None and least is None:
         raise ConfigError(
             "--strict refuses what is not shown, but nothing is asked to be shown.",
             remedy="Give sentences labelled with old types: --guard FILE; or --min-new-f1.",
