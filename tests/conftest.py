@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import random
+import shutil
 import string
 import sys
 from collections.abc import Iterable, Iterator
@@ -233,3 +234,14 @@ def methods_as_before() -> Iterator[None]:
     registry._METHODS.update(before)
     for name in [name for name in sys.modules if name.startswith("cfner_method_")]:
         del sys.modules[name]  # so that another test can load the same file
+
+
+@pytest.fixture
+def one_step(two_steps: Path, tmp_path: Path) -> Path:
+    """A model that knows animal and city, to be changed."""
+    from cfner.practice.history.history import rollback
+
+    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
+    rollback(model, 1)
+    shutil.rmtree(model / "steps/0002")
+    return model

@@ -21,7 +21,7 @@ from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.estimate import Estimate, found_by, from_json
 from cfner.files.markdown import escaped
 from cfner.interop.export import export_model
-from cfner.practice.history.history import history, rollback
+from cfner.practice.history.history import history
 from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan, _without
 from cfner.practice.learn.folds import divided
 from cfner.practice.learn.learn import learn
@@ -32,15 +32,6 @@ from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent
 
 FAST: dict[str, Any] = {"epochs": 1}
-
-
-@pytest.fixture
-def one_step(two_steps: Path, tmp_path: Path) -> Path:
-    """A model that knows animal and city."""
-    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
-    rollback(model, 1)
-    shutil.rmtree(model / "steps/0002")
-    return model
 
 
 @pytest.fixture

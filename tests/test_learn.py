@@ -38,15 +38,6 @@ FAST: dict[str, Any] = {"epochs": 2}
 
 
 @pytest.fixture
-def one_step(two_steps: Path, tmp_path: Path) -> Path:
-    """A model that knows animal and city."""
-    model = Path(shutil.copytree(two_steps, tmp_path / "model"))
-    rollback(model, 1)
-    shutil.rmtree(model / "steps/0002")
-    return model
-
-
-@pytest.fixture
 def files(tiny_corpus: Corpus, tmp_path: Path) -> dict[str, str]:
     """New data without a dev file, the same labelled with everything, and old sentences of two uses."""
 

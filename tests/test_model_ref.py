@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import httpx
+import pytest
 from typer.testing import CliRunner
 
 from cfner.cli.main import app
+from cfner.errors import ModelError
 from cfner.serving.server import in_background
 
 
@@ -34,3 +36,9 @@ def test_a_step_is_named_wherever_a_model_is(two_steps: Path, tiny_data: Path, t
         assert run.invoke(app, ["predict", wrong, text]).exit_code != 0
     twice = run.invoke(app, ["predict", first, text, "--step", "2"])
     assert "Name the step once" in str(twice.exception)
+
+
+@pytest.mark.parametrize("words", [["history"], ["rename", "city", "town"], ["prune", "--keep", "1"]])
+def test_commands_for_the_whole_folder_say_so(words: list[str], two_steps: Path) -> None:
+    done = CliRunner().invoke(app, [words[0], f"{two_steps}@1", *words[1:]])
+    assert isinstance(done.exception, ModelError) and "whole model folder" in str(done.exception)

@@ -84,9 +84,12 @@ def _tell(report: CalibrationReport) -> None:
         )
         for one in report.types
     ]
-    columns = ("type", "mentions", "precision", "recall", "error before", "error after", "verdict")
+    columns = ("type", "gold", "precision", "recall", "error before", "error after", "verdict")
     title = f"{report.sentences:,} sentences of {report.data}, 95 % intervals"
-    console().print(table_of(columns, rows, title=title))
+    table = table_of(columns, rows, title=title, narrow=True)
+    for column in table.columns[1:]:
+        column.no_wrap = True
+    console().print(table)
     say(
         "error: how far score and precision are apart, on average (expected calibration error). After: "
         "measured on sentences that were not fitted on (five parts, each with figures of the other four)."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 
 from cfner.cli.guard_view import with_interval
@@ -26,8 +25,7 @@ def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
         for row in estimate.types
     ]
     columns = ("type", "gold", "F1 (95 %)", "precision (95 %)", "recall (95 %)")
-    table = table_of(columns, rows, title="New types: how well they are found")
-    table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
+    table = table_of(columns, rows, title="New types: how well they are found", narrow=True)
     table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
         column.no_wrap = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.text import Text
 
@@ -22,8 +21,7 @@ def tell_guard(screen: Console, report: GuardReport) -> None:
     """All of it but what follows: whether the model is refused is told last."""
     title = f"Old types before and after: F1 on {report.sentences:,} sentences"
     columns = ("type", "gold", "before", "after", "lost (95 %)", "P", "R", "verdict")
-    table = table_of(columns, (_row(row) for row in report.types), title=title)
-    table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
+    table = table_of(columns, (_row(row) for row in report.types), title=title, narrow=True)
     table.columns[0].overflow = "fold"
     for column in table.columns[1:-1]:
         column.no_wrap = True

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 
 from cfner.cli import options as o
 from cfner.cli.show import console, print_json, say, table_of
@@ -54,8 +53,7 @@ def history(
     )
     columns = ["", "step", "from", "what", "types", "method", "text", "micro F1"]
     columns += ["MB", "saved"] if wide else []
-    table = table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns))
-    table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # to fit into 80 columns
+    table = table_of(columns, rows, title=f"{len(steps)} steps of {model}", left=len(columns), narrow=True)
     for column in table.columns:
         column.overflow = "fold"
         column.no_wrap = column.header not in {"what", "types"}

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -40,9 +41,15 @@ def table_of(
     *,
     title: str = "",
     left: int = 1,
+    narrow: bool = False,
 ) -> Table:
-    """Columns, the first ``left`` of them aligned left, and rows of text as it is."""
+    """Columns, the first ``left`` of them aligned left, and rows of text as it is.
+
+    ``narrow``: without frames, to fit into 80 columns.
+    """
     table = Table(title=plain(title) if title else None, title_justify="left")
+    if narrow:
+        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)
     for number, name in enumerate(columns):
         table.add_column(name, justify="left" if number < left else "right")
     for row in rows:

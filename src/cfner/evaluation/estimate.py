@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.intervals import (
+    FEWEST_MENTIONS,
+    FEWEST_SENTENCES,
+    NONE_SEEN,
     Floats,
     Interval,
     f1_of,
@@ -21,10 +24,6 @@ from cfner.evaluation.intervals import (
 )
 
 How = Literal["test", "held-out", "folds"]
-
-FEWEST_MENTIONS: Final = 10  # below this, an interval pretends to know more than the data can tell
-FEWEST_SENTENCES: Final = 4  # that hold the type: mentions of one sentence are found and missed together
-_NONE_SEEN: Final = 370  # points / sentences: errors that are still likely where not one was seen
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ def _type(type_: str, total: Floats, holding: int, drawn: Floats, factor: float)
         value, low, high = interval(float(figure), draws)
         low, high = value - factor * (value - low), value + factor * (high - value)
         # resampling what was all right, or all wrong, shows no doubt at all
-        unseen = _NONE_SEEN / holding
+        unseen = NONE_SEEN / holding
         low = min(low, value - unseen) if value >= 100 else low
         high = max(high, value + unseen) if value <= 0 else high
         return Interval(value, max(0.0, low), min(100.0, high))

@@ -98,6 +98,13 @@ class ModelFolder:
         """Name and hash of the current step, as the pointer has them."""
         path = self.path / CURRENT
         if not os.path.lexists(path):
+            whole, at, step = str(self.path).rpartition("@")
+            if at and is_step_name(f"{step:0>4}") and ModelFolder(whole).exists():
+                raise ModelError(
+                    f"Step {step} was named, but this is done with the whole model folder.",
+                    where=str(self.path),
+                    remedy=f"Leave out @{step}; 'cfner rollback' makes another step the current one.",
+                )
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),

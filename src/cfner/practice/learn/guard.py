@@ -19,6 +19,9 @@ import numpy as np
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.intervals import (
+    FEWEST_MENTIONS,
+    FEWEST_SENTENCES,
+    NONE_SEEN,
     RESAMPLES,
     Floats,
     Interval,
@@ -31,11 +34,9 @@ from cfner.evaluation.intervals import (
 )
 from cfner.evaluation.randomisation import SWAPS, p_values, spread, standardised, swapped_losses
 from cfner.practice.learn.guard_report import GuardReport, Shift, TypeReport, Verdict
-from cfner.practice.learn.power import CHANCE, SURELY_EQUAL, Power, power
+from cfner.practice.learn.power import CHANCE, Power, power
 
-FEWEST_MENTIONS = 10  # below this, a bootstrap pretends to know more than the data can tell
 F1, PRECISION, RECALL = 0, 1, 2  # places of the figures
-FEWEST_SENTENCES = 4  # that hold the type; mentions of one sentence are lost and found together
 
 
 def guard(
@@ -125,7 +126,7 @@ class Paired:
         exclude: identical predictions on three of them prove nothing.
         """
         loss = self.loss(index, F1)
-        floor = 0.0 if self.unchanged[index] else SURELY_EQUAL / int(self.sentences[index])
+        floor = 0.0 if self.unchanged[index] else NONE_SEEN / int(self.sentences[index])
         return loss._replace(high=max(loss.value, loss.high, floor))
 
     def verdict(self, index: int, limit: float) -> Verdict:

@@ -13,7 +13,7 @@ from math import ceil, log10
 import numpy as np
 import numpy.typing as npt
 
-from cfner.evaluation.intervals import Floats, f1_of
+from cfner.evaluation.intervals import NONE_SEEN, Floats, f1_of
 from cfner.evaluation.randomisation import TIE, share_reached, spread, standardised
 
 Ints = npt.NDArray[np.int64]
@@ -21,7 +21,6 @@ Ints = npt.NDArray[np.int64]
 CASES = 100
 SEEN_IN = 0.8  # of the cases
 CHANCE = 0.05
-SURELY_EQUAL = 370  # points by sentences: 3.7 / n is the largest share that no event in n excludes (97.5 %)
 _SWAPS = 500
 _TWO_SIDED, _ONE_SIDED = 1.96, 0.84  # of the normal distribution: a 95 % interval, and 80 % of the cases
 
@@ -49,7 +48,7 @@ def _mentions(counts: Floats, error: float, limit: float) -> int | None:
     if not limit:
         return None
     mentions, sentences = counts[:, 1].sum(), (counts[:, 1] > 0).sum()
-    times = max(((_TWO_SIDED + _ONE_SIDED) * error / limit) ** 2, SURELY_EQUAL / limit / sentences)
+    times = max(((_TWO_SIDED + _ONE_SIDED) * error / limit) ** 2, NONE_SEEN / limit / sentences)
     needed = float(mentions * times)
     digits: int = 10 ** max(0, int(log10(max(needed, 1))) - 1)  # two figures: it is an estimate
     return ceil(needed / digits) * digits
