@@ -21,7 +21,7 @@ from cfner.files.markdown import table
 from cfner.practice.calibrate.calibrate import verdict
 from cfner.practice.calibrate.fit import enough_found, fit
 from cfner.practice.calibrate.held_out import HeldOut
-from cfner.practice.calibrate.measure import Measured, measure
+from cfner.practice.calibrate.measure import Reliability, measure
 
 PRECISIONS = (0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -63,7 +63,7 @@ def trained(name: str, data: Path, folder: Path) -> Path:
     return folder
 
 
-def share(measured: Measured, name: str) -> str:
+def share(measured: Reliability, name: str) -> str:
     value = getattr(measured, name)
     return "·" if value is None else f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
 

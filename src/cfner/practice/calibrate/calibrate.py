@@ -10,13 +10,13 @@ from typing import Any, Final, Literal
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
-from cfner.evaluation.measured import Measured as StoredScores
+from cfner.evaluation.measured import Measured
 from cfner.files.json_files import write_json
 from cfner.network.calibration import Calibration, TypeCalibration
 from cfner.network.device import choose_device
 from cfner.practice.calibrate.fit import FEWEST, enough_found, fit
 from cfner.practice.calibrate.held_out import Found, HeldOut
-from cfner.practice.calibrate.measure import Measured, measure
+from cfner.practice.calibrate.measure import Reliability, measure
 from cfner.practice.history.history import add_step, write_same_weights
 from cfner.practice.learn.folds import divided
 from cfner.store.model_files import read_model
@@ -34,8 +34,8 @@ class TypeReport:
 
     type: str
     mentions: int  # labelled
-    before: Measured
-    after: Measured
+    before: Reliability
+    after: Reliability
     figures: TypeCalibration | None  # None: left as it was
     verdict: Verdict
 
@@ -220,5 +220,5 @@ def _write(
     before = stored_calibration(source) or Calibration()
     names = {*before.types, *calibration.types}
     same = all(before.of(type_).shift == calibration.of(type_).shift for type_ in names)
-    if same and read_if_there(source, SCORES, StoredScores.from_json) is not None:
+    if same and read_if_there(source, SCORES, Measured.from_json) is not None:
         write_json(path / SCORES, source.read_json(SCORES))  # every decision is what it was

@@ -35,7 +35,7 @@ class Bin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class Reliability:
     """One type, found in one way. The figures are None where nothing was found (or nothing was to find)."""
 
     found: int
@@ -45,7 +45,7 @@ class Measured:
     bins: tuple[Bin, ...]
 
 
-def measure(held_out: HeldOut, found: Sequence[Found], type_: str, seed: int = 0) -> Measured:
+def measure(held_out: HeldOut, found: Sequence[Found], type_: str, seed: int = 0) -> Reliability:
     """``found`` may hold other types, too."""
     mentions = [mention for mention in found if mention.type == type_]
     row_of = {number: row for row, number in enumerate(held_out.numbers)}
@@ -61,7 +61,7 @@ def measure(held_out: HeldOut, found: Sequence[Found], type_: str, seed: int = 0
         None if np.isnan(figure) else _share(float(figure), draws)
         for figure, draws in zip(value, drawn, strict=True)
     )
-    return Measured(len(mentions), precision, recall, error, _bins(mentions))
+    return Reliability(len(mentions), precision, recall, error, _bins(mentions))
 
 
 def _figures(sums: Floats) -> Floats:

@@ -8,7 +8,7 @@ from cfner.pages import svg
 from cfner.pages.page import head, table, text, whole_page, word
 from cfner.practice.calibrate.calibrate import CalibrationReport, TypeReport, Verdict
 from cfner.practice.calibrate.fit import FEWEST
-from cfner.practice.calibrate.measure import Measured, Share
+from cfner.practice.calibrate.measure import Reliability, Share
 
 _AFTER, _BEFORE = 0, 1  # series: their colours, marks and dashes
 _SIDE, _LEFT, _TOP = 200, 44, 40  # of the square, in pixels
@@ -110,7 +110,7 @@ def diagram(one: TypeReport) -> svg.Svg:
     return svg.Svg(f"{one.type}: reliability", width, height, (title, *parts))
 
 
-def _marks(measured: Measured, series: int) -> list[str]:
+def _marks(measured: Reliability, series: int) -> list[str]:
     points = [_place(one.score, one.right) for one in measured.bins]
     sizes = [2.5 + 6 * (one.mentions / measured.found) ** 0.5 for one in measured.bins]
     line = [svg.curve(points, series)] if len(points) > 1 else []
