@@ -197,7 +197,7 @@ def _peak(bench: Bench, method: str) -> float:
 
 def _learn_and_tell_peak(source: str, sentences: Path, settings: dict[str, Any]) -> None:
     from cfner.corpus.corpus import read_sentences
-    from cfner.stream.stream import Step
+    from cfner.stream.step import Step
     from cfner.training.environment import peak_memory
 
     train, _ = read_sentences(sentences)

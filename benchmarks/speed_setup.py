@@ -11,7 +11,7 @@ from typing import Any
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 
 NEW_TYPES = 4

@@ -23,7 +23,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.methods import Method, Network
 from cfner.network.inference import outputs
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training import step as training_step
 from cfner.training.loop import BatchLosses

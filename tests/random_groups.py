@@ -16,7 +16,7 @@ from cfner.objective.matching import ScoreBank
 from cfner.objective.teacher import WordScores, confidence
 from cfner.objective.terms import LabelRoles, TeacherView, TermInputs
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Slice
+from cfner.stream.step import Slice
 from cfner.training.preparation import match_pools, roles_of
 
 CHECKPOINT = ("B-PER", "I-PER", "O", "B-ORG", "I-ORG", "B-LOC", "I-LOC")  # O is not the first

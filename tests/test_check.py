@@ -40,7 +40,7 @@ from cfner.practice.check.mentions import (
 from cfner.practice.check.names import look_alike, look_alikes, name_findings
 from cfner.practice.check.sentences import character_findings, length_findings, repetition_findings
 from cfner.practice.learn.plan import OLD_LABELS, plan_step
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 
 
 def kinds(findings: Sequence[Finding] | Any) -> list[str]:

@@ -16,7 +16,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError
 from cfner.objective.teacher import score_words
 from cfner.store.open import open_model
-from cfner.stream.stream import Slice, Step
+from cfner.stream.step import Slice, Step
 from cfner.tagger import ContinualTagger
 from cfner.training.preparation import grow, roles_of
 from strangers import FAMILIES, ORDERS, make_checkpoint

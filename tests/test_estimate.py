@@ -26,7 +26,7 @@ from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan, _wit
 from cfner.practice.learn.folds import divided
 from cfner.practice.learn.learn import learn
 from cfner.serving.step_list import read_steps
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Silent

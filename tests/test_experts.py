@@ -31,7 +31,8 @@ from cfner.network.prediction import tag
 from cfner.practice.history.history import rename, verify
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from made_steps import seal

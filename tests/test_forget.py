@@ -20,7 +20,7 @@ from cfner.network.inference import Decoder, outputs
 from cfner.practice.history.history import forget, history, merge, rollback, verify
 from cfner.serving.pipeline import Pipeline
 from cfner.store.open import open_model
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from random_groups import plain
 

@@ -11,7 +11,8 @@ import pytest
 from cfner.corpus.corpus import Corpus
 from cfner.practice.history.history import forget, rollback
 from cfner.store.open import open_model
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 
 

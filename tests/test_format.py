@@ -14,7 +14,8 @@ from cfner.practice.history.history import history, rename, rollback, verify
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import open_model
 from cfner.store.save import as_stored
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from made_steps import seal
 

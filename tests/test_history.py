@@ -96,7 +96,7 @@ def _m(type_: str) -> str:
 
 
 def test_a_merged_model_learns_on(model: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
-    from cfner.stream.stream import Step
+    from cfner.stream.step import Step
 
     merge(model, ["person", "animal"], "person")
     rename(model, "dish", "food")
@@ -211,7 +211,7 @@ def test_the_commands(model: Path) -> None:
 
 
 def test_a_model_saved_to_a_new_folder_begins_there(model: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
-    from cfner.stream.stream import Step
+    from cfner.stream.step import Step
 
     tagger = ContinualTagger.load(model, epochs=1)
     train = tuple(s.only(["person"]) for s in tiny_corpus.train)

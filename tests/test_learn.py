@@ -327,7 +327,7 @@ def test_a_model_that_changed_meanwhile_does_not_lose_the_step(
         def end(self) -> None:
             rename(one_step, "city", "place")
 
-    with pytest.raises(ModelError, match=r"kept aside in .*refused"):
+    with pytest.raises(ModelError, match=r"saved separately in .*refused"):
         learn(one_step, files["new"], in_place=True, settings=FAST, progress=Renames(99))
     assert [step.name for step in history(one_step)][-1] == "rename city -> place"
     assert set(verify(one_step.with_name("model.refused"))[-1].all_types) == {"animal", "city", *NEW}

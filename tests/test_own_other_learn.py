@@ -19,7 +19,8 @@ from cfner.interop.export import export_model
 from cfner.methods import KEEP, REST
 from cfner.practice.history.history import history
 from cfner.practice.learn.learn import learn
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.preparation import PreparedStep, prepare
 from cfner.training.step import prepared_step, step_context

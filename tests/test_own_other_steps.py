@@ -18,7 +18,8 @@ from cfner.network.network import Network
 from cfner.practice.history.history import merge
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training import step as training_step
 from cfner.training.preparation import prepare

@@ -18,7 +18,8 @@ from cfner.errors import ConfigError
 from cfner.methods import ClassifyAll, Distil, Method, Objective, StepContext, create, register
 from cfner.methods.context import ExampleContext
 from cfner.methods.registry import load_file
-from cfner.stream.stream import Slice, TaskStream
+from cfner.stream.step import Slice
+from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 from check_method import Subject, check_method
 

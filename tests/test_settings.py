@@ -19,7 +19,8 @@ from cfner.errors import ConfigError
 from cfner.interop.export import export_model
 from cfner.methods import create, method_names
 from cfner.practice.learn.learn import learn
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
 from cfner.training.record import usable_settings

@@ -14,7 +14,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, StreamError
 from cfner.stream.slicing import slices_by
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 
 TYPES = ("A", "B", "C", "D", "E")
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, StreamError
 from cfner.evaluation.metrics import score
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 
 relaxed = settings(

@@ -22,7 +22,8 @@ from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, TrainingError
 from cfner.methods import create
 from cfner.network.network import Network
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
 from cfner.training.optimiser import make_optimiser, make_schedule

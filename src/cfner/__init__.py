@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cfner.practice.history.history import forget
     from cfner.practice.learn.learn import learn
     from cfner.store.open import open_model
-    from cfner.stream.stream import Step, TaskStream
+    from cfner.stream.step import Step
+    from cfner.stream.stream import TaskStream
     from cfner.tagger import ContinualTagger
     from cfner.training.config import TrainingConfig
 
@@ -52,7 +53,7 @@ _HOME = {
     "Corpus": "cfner.corpus.corpus",
     "Sentence": "cfner.corpus.sentence",
     "Span": "cfner.corpus.sentence",
-    "Step": "cfner.stream.stream",
+    "Step": "cfner.stream.step",
     "TaskStream": "cfner.stream.stream",
     "TrainingConfig": "cfner.training.config",
     "calibrate": "cfner.practice.calibrate.calibrate",

@@ -25,7 +25,7 @@ from cfner.store.open import ModelRef, is_model_folder, open_model
 from cfner.store.save import save_step
 from cfner.store.step_files import SCORES, read_facts, read_if_there
 from cfner.stream.sentence_set import SentenceSet
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
 from cfner.training.new_model import new_model

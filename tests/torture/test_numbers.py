@@ -20,7 +20,8 @@ from cfner.errors import CfnerError, ModelError, TrainingError
 from cfner.methods import method_names
 from cfner.objective.terms import Objective
 from cfner.store.model_folder import ModelFolder
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from cfner.training.unfinished_step import FILE

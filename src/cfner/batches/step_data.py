@@ -12,7 +12,7 @@ from torch import Tensor
 from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Slice
+from cfner.stream.step import Slice
 
 IGNORE: Final = -100  # a target that no loss reads
 

@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from cfner.stream.manifest import settings_hash
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,7 @@ def _tell(learned: Learned) -> None:
         old = f"{learned.folder}@{learned.parent}"
         say(f"Look at what changed: cfner diff {old} {learned.folder}@{learned.step} TEXT")
     else:
-        say(f"REFUSED: {_reasons(learned)}. The new model is kept aside in {learned.folder}.")
+        say(f"REFUSED: {_reasons(learned)}. The new model is saved separately in {learned.folder}.")
     tell_remedies(learned.what_to_try)
 
 

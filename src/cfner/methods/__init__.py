@@ -45,7 +45,7 @@ from cfner.objective.schedules import Curriculum, adaptive_weight
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import LabelRoles, Objective, Role, TeacherView, Term, TermInputs
 from cfner.stream.labels import Grouping
-from cfner.stream.stream import Slice, Step
+from cfner.stream.step import Slice, Step
 
 __all__ = [
     "DISTILS",

@@ -16,7 +16,7 @@ from cfner.objective.groups import LabelGroups
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import LabelRoles
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from cfner.network.network import Network
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import Objective
 from cfner.stream.labels import Grouping
-from cfner.stream.stream import Slice, Step
+from cfner.stream.step import Slice, Step
 
 
 class MethodParameters(BaseModel):

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from cfner.evaluation.scores import Scores
 from cfner.stream.sentence_set import SentenceSet
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Progress
 from cfner.training.record import StepRecord

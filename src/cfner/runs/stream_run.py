@@ -18,7 +18,8 @@ from cfner.runs.mentions import mention_rows
 from cfner.runs.run_folder import RunFolder
 from cfner.runs.run_step import Judgement, run_step
 from cfner.stream.manifest import settings_hash
-from cfner.stream.stream import Step, TaskStream
+from cfner.stream.step import Step
+from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import peak_memory

@@ -148,7 +148,7 @@ class UnfinishedModel:
                 kept = self._rename(step, _aside(self.target)).folder.parent.parent
                 raise ModelError(
                     "The folder's current step is not the one that this model was learned from. The step "
-                    f"that was learned is kept aside in {kept}.",
+                    f"that was learned is saved separately in {kept}.",
                     where=str(self.target),
                     remedy="Use that folder, or learn again from the model as it is now.",
                 )

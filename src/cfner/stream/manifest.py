@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cfner.corpus.sentence import Sentence, mention_counts
 
 if TYPE_CHECKING:
-    from cfner.stream.stream import Step, TaskStream
+    from cfner.stream.step import Step
+    from cfner.stream.stream import TaskStream
 
 
 def sentences_hash(sentences: Iterable[Sentence]) -> str:

@@ -24,7 +24,7 @@ from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
 from cfner.objective.teacher import WordScores, score_words
 from cfner.objective.terms import LabelRoles, Objective, TermInputs
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
 
 

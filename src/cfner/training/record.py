@@ -11,7 +11,7 @@ from cfner.errors import ConfigError, ModelError
 from cfner.network.device import choose_device
 from cfner.store.step_files import FACTS
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.training.config import RUNTIME_ONLY, TrainingConfig
 from cfner.training.environment import precision_used, versions
 from cfner.training.reminders import Reminders

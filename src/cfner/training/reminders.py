@@ -13,7 +13,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
 from cfner.stream.manifest import sentences_hash
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
 
 ENOUGH: Final = 30  # mentions of an old type that a step is reminded of, where the text has them

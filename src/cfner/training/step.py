@@ -16,7 +16,7 @@ from cfner.network.experts import ExpertNetwork
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Slice, Step
+from cfner.stream.step import Slice, Step
 from cfner.training.config import TrainingConfig
 from cfner.training.loop import derived_seed, train
 from cfner.training.new_model import new_model

@@ -23,7 +23,7 @@ from cfner.files.atomic import atomic_file
 from cfner.network.network import Network
 from cfner.objective.matching import ScoreBank
 from cfner.stream.manifest import settings_hash
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
 from cfner.training.state import PartOfEpoch, TrainingState
 

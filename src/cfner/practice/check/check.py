@@ -27,7 +27,7 @@ from cfner.practice.learn.new_data import HELD_OUT, NewData
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
 from cfner.practice.learn.types_found import SAMPLE
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, is_file, read_unlabelled
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 
 if TYPE_CHECKING:
     from cfner.practice.check.curve import LearningCurve

@@ -13,7 +13,7 @@ from cfner.evaluation.estimate import Estimate, widening
 from cfner.evaluation.intervals import Floats, Interval, f1_of, interval, resampled
 from cfner.pages.svg import SERIES, Svg, curve, dot, line, text
 from cfner.practice.learn.cross_validation import Plan, counts_with
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Progress
 

@@ -19,7 +19,7 @@ from cfner.practice.check.findings import TimeEstimate
 from cfner.practice.check.model import encoded
 from cfner.practice.learn.new_data import HELD_OUT
 from cfner.practice.learn.types_found import sampled
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from cfner.training.reminders import CANDIDATES, reminder_count

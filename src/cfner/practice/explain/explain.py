@@ -26,7 +26,7 @@ from cfner.runs.run_folder import RUN, read_run
 from cfner.store.lineage import LineageStep, ancestors, lineage
 from cfner.store.open import ModelRef
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 
 

@@ -13,7 +13,7 @@ from cfner.practice.learn.new_data import NewData, read_labelled, replayed_sente
 from cfner.practice.learn.unlabelled import Given, UnlabelledText, read_unlabelled
 from cfner.store.lineage import LineageStep
 from cfner.stream.manifest import sentences_hash
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 
 _ALSO = {"replay": "old sentences (--replay)", "unlabelled": "unlabelled sentences (--unlabelled)"}
 

@@ -13,7 +13,7 @@ from cfner.objective.effects import MatchedPredictions
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import Role, Term
 from cfner.stream.labels import LabelSpace
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.preparation import PreparedStep
 from cfner.training.step import prepared_step

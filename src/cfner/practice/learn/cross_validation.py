@@ -23,7 +23,7 @@ from cfner.practice.learn.folds import divided, has_documents
 from cfner.practice.learn.new_data import HELD_OUT, NewData, held_out
 from cfner.runs.unfinished import ESTIMATE
 from cfner.stream.manifest import settings_hash
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Progress, Silent

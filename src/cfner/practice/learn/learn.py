@@ -36,7 +36,7 @@ from cfner.store.model_files import FIXED_AT_CREATION
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import known_types
 from cfner.stream.manifest import sentences_hash, settings_hash
-from cfner.stream.stream import Step
+from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import given_settings
 from cfner.training.progress import Progress, Silent
@@ -67,10 +67,10 @@ def learn(
 ) -> Learned:
     """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
 
-    The new model goes to ``out``, or is added to the model with ``in_place``; if the guard refuses it, it is
-    kept aside instead: if a type is surely lost or, with ``strict``, not surely kept. ``unlabelled`` text
-    reminds the model of its old types while it learns, and a part of it that is held out shows whether the
-    two models agree: files, corpus folders, texts or sentences.
+    The new model goes to ``out``, or is added to the model with ``in_place``. If the guard refuses it (a type
+    is surely lost or, with ``strict``, not surely kept), it is saved separately instead. ``unlabelled`` text
+    (files, corpus folders, texts or sentences) reminds the model of its old types while it learns. A part of
+    it is held out, and shows whether the two models agree.
 
     How well the step's types are found is measured on the test split of ``data``. Without one, it is
     estimated by models that saw a part of the sentences each (``folds`` of them: 5, or one held-out part from
