@@ -48,6 +48,12 @@ def test_settings_of_the_streams_are_fixed_whatever_is_given(root: Path) -> None
     assert cell.source.score_on == "dev"
 
 
+def test_a_run_takes_the_users_files_of_methods_along(root: Path) -> None:
+    """A worker is a process of its own: without the file it does not know the method."""
+    cells = yardstick_cells(root, TrainingConfig(), [0], slices_only="cfner", uses=["mine.py"])
+    assert {cell.uses for cell in cells} == {("mine.py",)}
+
+
 def test_an_unknown_stream_and_a_missing_corpus_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="fewnerd8"):
         yardstick_cells(tmp_path, TrainingConfig(), [0], streams=["fewnerd9"])

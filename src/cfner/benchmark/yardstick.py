@@ -86,9 +86,10 @@ def yardstick_cells(
     streams: Sequence[str] = (),
     slices_only: str | None = None,
     with_text: str | None = None,
+    uses: Sequence[str] = (),
 ) -> list[Cell]:
     """``streams``: corpora to take (default: all but the long one). ``slices_only`` and ``with_text``: other
-    methods than the usual ones, as tables name them; an empty text is none.
+    methods than the usual ones, as tables name them; an empty text is none. ``uses``: files of methods.
     """
     known = {stream.corpus: stream for stream in STREAMS}
     for name in streams:
@@ -102,7 +103,7 @@ def yardstick_cells(
             methods = _methods(otherwise if given is None else given)
             settings = config.model_copy(update={"epochs": stream.epochs, **FIXED})
             source, division = stream.source(root, score_on, text), Division(stream.first, stream.per_step)
-            cells += cells_of([source], [division], methods, seeds, settings)
+            cells += cells_of([source], [division], methods, seeds, settings, uses)
     return cells
 
 

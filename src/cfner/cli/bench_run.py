@@ -227,7 +227,7 @@ def yardstick(
     from cfner.benchmark.yardstick import yardstick_cells
     from cfner.training.config import TrainingConfig
 
-    load_methods(use)
+    uses = load_methods(use)
     common = TrainingConfig.build(given)
     cells = yardstick_cells(
         root,
@@ -237,6 +237,7 @@ def yardstick(
         streams=stream or (),
         slices_only=methods,
         with_text=methods_with_text,
+        uses=uses,
     )
     _carry_out(cells, out, "yardstick", locals())
 
