@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test coverage bench yardstick torture audit clean
+.PHONY: install demo test docs coverage bench yardstick torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -35,6 +35,11 @@ test: $(VENV)/.dev-installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
+
+# the documentation as a site: open site/index.html. A broken link or a missing page is an error
+docs: $(VENV)/.dev-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 # how much of the program the tests run. Not part of `make test`: in Python 3.11 counting takes half as long again
 coverage: $(VENV)/.dev-installed
@@ -65,4 +70,4 @@ audit: $(VENV)/.dev-installed
 	$(BIN)/python .ci/audit.py
 
 clean:
-	rm -rf .coverage* $(VENV) runs build dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .coverage* $(VENV) runs build dist site .mypy_cache .ruff_cache .hypothesis .import_linter_cache

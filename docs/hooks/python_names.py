@@ -1,0 +1,28 @@
+"""Every public name of the package, from ``cfner.__all__``; mkdocstrings then reads signature and docstring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+MARK = "<!-- the public names -->"
+
+
+def on_page_markdown(markdown: str, config: Any, **_: Any) -> str:
+    if MARK not in markdown:
+        return markdown
+    return markdown.replace(MARK, reference(Path(config.config_file_path).parent / "src"))
+
+
+def reference(source: Path) -> str:
+    """Functions first: they are what most people call. The source is read, not run."""
+    package = griffe.load("cfner", search_paths=[source], resolve_aliases=True)
+    names = [str(name).strip("'\"") for name in package.exports or ()]
+    if not names:
+        raise ValueError("cfner.__all__ has no names, or is not a plain list of strings.")
+    classes = [name for name in names if package[name].is_class]
+    functions = [name for name in names if name not in classes]
+    parts = ("Functions", functions), ("Classes", classes)
+    return "\n".join(f"## {title}\n\n" + "".join(f"::: cfner.{name}\n\n" for name in group) for title, group in parts)

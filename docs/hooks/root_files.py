@@ -1,0 +1,49 @@
+"""Pages of files that stand beside docs/, where GitHub and package tools look for them; and the methods' pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, InclusionLevel
+
+ROOT_FILES = {"SECURITY.md": "security.md", "CONTRIBUTING.md": "contributing.md"}
+METHODS = "methods/*.md"
+# a page that `cfner bench report` wrote beside its Markdown: both would become results/report.html
+REPORT, ITS_PLACE = "results/report.html", "results/report-page.html"
+
+
+def on_config(config: Any) -> Any:
+    """A method that was added has its page in the navigation without being listed there."""
+    names = sorted(path.stem for path in Path(config.docs_dir, "methods").glob("*.md"))
+    pages = [{name: f"methods/{name}.md"} for name in names if name != "README"]
+    config.nav = _expanded(config.nav, pages)
+    return config
+
+
+def _expanded(nav: Any, pages: list[dict[str, str]]) -> Any:
+    if isinstance(nav, dict):
+        return {title: _expanded(inside, pages) for title, inside in nav.items()}
+    if isinstance(nav, list):
+        return [new for old in nav for new in (pages if old == METHODS else [_expanded(old, pages)])]
+    return nav
+
+
+def on_files(files: Any, config: Any) -> Any:
+    root = Path(config.config_file_path).parent
+    for name, page in ROOT_FILES.items():
+        text = (root / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=re.sub(r"\]\(docs/", "](", text)))
+    report = File(REPORT, config.docs_dir, config.site_dir, False, dest_uri=ITS_PLACE)
+    report.inclusion = InclusionLevel.NOT_IN_NAV
+    files.append(report)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """On GitHub a link to such a file leads out of docs/; here it leads to its page."""
+    up = "../" * page.file.src_uri.count("/")
+    for name, there in ROOT_FILES.items():
+        markdown = re.sub(rf"\]\((?:\.\./)*{re.escape(name)}(#[^)]*)?\)", rf"]({up}{there}\1)", markdown)
+    return markdown
