@@ -8,7 +8,11 @@ from typing import Any
 
 from mkdocs.structure.files import File, InclusionLevel
 
-ROOT_FILES = {"SECURITY.md": "security.md", "CONTRIBUTING.md": "contributing.md"}
+ROOT_FILES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
 METHODS = "methods/*.md"
 # a page that `cfner bench report` wrote beside its Markdown: both would become results/report.html
 REPORT, ITS_PLACE = "results/report.html", "results/report-page.html"
@@ -18,23 +22,29 @@ def on_config(config: Any) -> Any:
     """A method that was added has its page in the navigation without being listed there."""
     names = sorted(path.stem for path in Path(config.docs_dir, "methods").glob("*.md"))
     pages = [{name: f"methods/{name}.md"} for name in names if name != "README"]
-    config.nav = _expanded(config.nav, pages)
+    missing = {page for name, page in ROOT_FILES.items() if not _beside(config, name).is_file()}
+    config.nav = _arranged(config.nav, pages, missing)
     return config
 
 
-def _expanded(nav: Any, pages: list[dict[str, str]]) -> Any:
+def _arranged(nav: Any, pages: list[dict[str, str]], missing: set[str]) -> Any:
     if isinstance(nav, dict):
-        return {title: _expanded(inside, pages) for title, inside in nav.items()}
+        return {title: _arranged(inside, pages, missing) for title, inside in nav.items()}
     if isinstance(nav, list):
-        return [new for old in nav for new in (pages if old == METHODS else [_expanded(old, pages)])]
+        entries = [new for old in nav for new in (pages if old == METHODS else [old])]
+        return [_arranged(entry, pages, missing) for entry in entries if not _names(entry, missing)]
     return nav
 
 
+def _names(entry: Any, missing: set[str]) -> bool:
+    return isinstance(entry, dict) and any(page in missing for page in entry.values() if isinstance(page, str))
+
+
 def on_files(files: Any, config: Any) -> Any:
-    root = Path(config.config_file_path).parent
     for name, page in ROOT_FILES.items():
-        text = (root / name).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=re.sub(r"\]\(docs/", "](", text)))
+        if (path := _beside(config, name)).is_file():
+            text = re.sub(r"\]\(docs/", "](", path.read_text(encoding="utf-8"))
+            files.append(File.generated(config, page, content=text))
     report = File(REPORT, config.docs_dir, config.site_dir, False, dest_uri=ITS_PLACE)
     report.inclusion = InclusionLevel.NOT_IN_NAV
     files.append(report)
@@ -47,3 +57,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     for name, there in ROOT_FILES.items():
         markdown = re.sub(rf"\]\((?:\.\./)*{re.escape(name)}(#[^)]*)?\)", rf"]({up}{there}\1)", markdown)
     return markdown
+
+
+def _beside(config: Any, name: str) -> Path:
+    return Path(config.config_file_path).parent / name

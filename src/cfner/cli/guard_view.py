@@ -57,7 +57,7 @@ def why_refused(report: GuardReport) -> str:
 
 def tell_remedies(remedies: Sequence[str]) -> None:
     if remedies:
-        say("What to try (what helped most in our measurements first; see docs/practice.md):")
+        say("What to try (what helped most in our measurements first; see docs/questions/refused.md):")
     for number, remedy in enumerate(remedies, start=1):
         say(f"  {number}. {remedy}")
 
