@@ -69,9 +69,7 @@ def _cell(text: str) -> str:
 def _text(text: str) -> str:
     """Markdown that shows the text as it is; commands, flags and names of files as code."""
     parts = re.split(r"('cfner [^']*'|(?<![\w-])--[a-z][a-z0-9-]*)", text)
-    return "".join(
-        f"`{part.strip(chr(39))}`" if at % 2 else _escaped(part) for at, part in enumerate(parts)
-    )
+    return "".join(f"`{part.strip(chr(39))}`" if at % 2 else _escaped(part) for at, part in enumerate(parts))
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Every public name of the package, from ``cfner.__all__``; mkdocstrings then reads signature and docstring."""
+"""Every public name, from ``cfner.__all__``; mkdocstrings then reads its signature and docstring."""
 
 from __future__ import annotations
 
@@ -25,4 +25,6 @@ def reference(source: Path) -> str:
     classes = [name for name in names if package[name].is_class]
     functions = [name for name in names if name not in classes]
     parts = ("Functions", functions), ("Classes", classes)
-    return "\n".join(f"## {title}\n\n" + "".join(f"::: cfner.{name}\n\n" for name in group) for title, group in parts)
+    return "\n".join(
+        f"## {title}\n\n" + "".join(f"::: cfner.{name}\n\n" for name in group) for title, group in parts
+    )

@@ -1,4 +1,4 @@
-"""Pages of files that stand beside docs/, where GitHub and package tools look for them; and the methods' pages."""
+"""Pages of files that stand beside docs/, where GitHub looks for them; and the pages of the methods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _arranged(nav: Any, pages: list[dict[str, str]], missing: set[str]) -> Any:
 
 
 def _names(entry: Any, missing: set[str]) -> bool:
-    return isinstance(entry, dict) and any(page in missing for page in entry.values() if isinstance(page, str))
+    return isinstance(entry, dict) and any(
+        page in missing for page in entry.values() if isinstance(page, str)
+    )
 
 
 def on_files(files: Any, config: Any) -> Any:
