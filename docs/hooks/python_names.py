@@ -22,9 +22,13 @@ def reference(source: Path) -> str:
     names = [str(name).strip("'\"") for name in package.exports or ()]
     if not names:
         raise ValueError("cfner.__all__ has no names, or is not a plain list of strings.")
-    classes = [name for name in names if package[name].is_class]
-    functions = [name for name in names if name not in classes]
-    parts = ("Functions", functions), ("Classes", classes)
+    groups = {
+        "Functions": [name for name in names if package[name].is_function],
+        "Classes": [name for name in names if package[name].is_class],
+    }
+    groups["Other names"] = [name for name in names if not any(name in group for group in groups.values())]
     return "\n".join(
-        f"## {title}\n\n" + "".join(f"::: cfner.{name}\n\n" for name in group) for title, group in parts
+        f"## {title}\n\n" + "".join(f"::: cfner.{name}\n\n" for name in group)
+        for title, group in groups.items()
+        if group
     )
