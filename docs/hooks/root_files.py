@@ -14,6 +14,7 @@ ROOT_FILES = {
     "SECURITY.md": "security.md",
 }
 METHODS = "methods/*.md"
+ICONS = "src/cfner/serving/static"  # the site has the icon of the served page
 # a page that `cfner bench report` wrote beside its Markdown: both would become results/report.html
 REPORT, ITS_PLACE = "results/report.html", "results/report-page.html"
 
@@ -47,6 +48,9 @@ def on_files(files: Any, config: Any) -> Any:
         if (path := _beside(config, name)).is_file():
             text = re.sub(r"\]\(docs/", "](", path.read_text(encoding="utf-8"))
             files.append(File.generated(config, page, content=text))
+    files.append(
+        File("icon.svg", str(_beside(config, ICONS)), config.site_dir, False, dest_uri="assets/icon.svg")
+    )
     report = File(REPORT, config.docs_dir, config.site_dir, False, dest_uri=ITS_PLACE)
     report.inclusion = InclusionLevel.NOT_IN_NAV
     files.append(report)
