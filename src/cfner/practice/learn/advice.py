@@ -1,8 +1,8 @@
 """What to try when an old type was lost, or may have been: in the order of what was measured to help.
 
-The figures are in docs/questions/refused.md. Text without labels and experts were measured; the others come after them
-because they were not yet (benchmarks/after_a_refusal.py measures them). A higher weight of keeping is not
-among them: it was measured, and made it worse.
+The figures are in docs/questions/refused.md. Text without labels and experts were measured; the others come
+after them because they were not yet (benchmarks/after_a_refusal.py measures them). A higher weight of keeping
+is not among them: it was measured, and made it worse.
 """
 
 from __future__ import annotations
