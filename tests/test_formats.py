@@ -446,7 +446,7 @@ def test_unknown_file_types_and_formats_are_refused(tmp_path: Path) -> None:
         read_bytes(tmp_path, b"a\tO\n", "f.docx", format="conl")
     with pytest.raises(CorpusError, match="no such file"):
         read_sentences(tmp_path / "absent.conll")
-    assert set(formats()) == {"conll", "jsonl", "huggingface", "labelstudio", "spacy"}
+    assert set(formats()) == {"conll", "gliner", "huggingface", "jsonl", "labelstudio", "spacy", "spacy-v2"}
 
 
 # ---------------------------------------------------------------- CoNLL by example
@@ -611,9 +611,92 @@ def test_label_studio(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="task 7: the span 0-3 quotes 'Bob', but its text reads 'Ada'"):
         read_bytes(tmp_path, json.dumps([task("Ada", (0, 3, "Bob", "PER"))]).encode(), "f.json")
     with pytest.raises(CorpusError, match="not a task"):
-        read_bytes(tmp_path, b'[{"text": "a"}]', "f.json")
+        read_bytes(tmp_path, b'[{"data": {"text": "a"}}]', "f.json")
     with pytest.raises(CorpusError, match="no text under 'text'"):
         read_bytes(tmp_path, b'[{"data": {"body": "a"}, "annotations": []}]', "f.json")
+
+
+def test_lists_of_spacy_v2(tmp_path: Path) -> None:
+    long = ["so " * 50_000 + "Ada", {"entities": [[150_000, 150_003, "PER"]]}]  # a first item of many blocks
+    items = [
+        long,
+        ["Bo ran to Rome", {"entities": [[10, 14, "LOC"], [0, 2, "PER"]], "cats": {}}],
+        ["no", {"entities": []}],
+    ]
+    read, report = read_bytes(tmp_path, json.dumps(items).encode(), "f.json")
+    assert report.format == "spacy-v2"
+    spans = [[(150_000, 150_003, "PER")], [(0, 2, "PER"), (10, 14, "LOC")], []]
+    assert [character_spans(sentence) for sentence in read] == spans
+    for wrong in (["Ada", {}], ["Ada"], ["Ada", [[0, 3, "PER"]]], {"text": "Ada"}):
+        with pytest.raises(
+            CorpusError, match=r'f\.json, item 2: not a text with its entities\. Write \["Ada'
+        ):
+            read_bytes(tmp_path, json.dumps([items[1], wrong]).encode(), "f.json")
+    with pytest.raises(CorpusError, match=r"item 1: the mention 0-9 \(PER\) is not inside its text"):
+        read_bytes(tmp_path, b'[["Ada", {"entities": [[0, 9, "PER"]]}]]', "f.json")
+
+
+@pytest.mark.parametrize("name", ["f.json", "f.jsonl"])
+def test_gliner_counts_the_last_word_in(tmp_path: Path, name: str) -> None:
+    items = [
+        {
+            "ner": [[3, 3, "city"], [0, 1, "person"], [3, 3, "city"]],
+            "tokenized_text": ["Ada", "Byron", "left", "Rome"],
+        },
+        {"tokenized_text": ["so", " ", "what"], "ner": []},
+    ]
+    lines = name.endswith("l")
+    content = "\n".join(map(json.dumps, items)) if lines else json.dumps(items)
+    read, report = read_bytes(tmp_path, content.encode(), name)
+    assert (report.format, report.scheme, report.tokens_reported) == ("gliner", None, 1)
+    assert read[0].spans == (Span(0, 2, "person"), Span(3, 4, "city"))
+    assert report.repairs["mention given twice, kept once"] == 1
+    assert read[1].words == ("so", "what")
+
+
+@pytest.mark.parametrize(
+    ("mentions", "message"),
+    [
+        ([[0, 2, "x"]], r"the mention 0-2 \(x\) is not inside its 2 words\. .*the last word belongs"),
+        ([[0, 1, "x"], [1, 1, "y"]], r"the mentions 0-1 \(x\) and 1-1 \(y\) overlap"),
+        ([[0, 1]], "no first word, last word and type"),
+        ([[True, 1, "x"]], "no first word, last word and type"),
+        ({}, "'ner' not a list of mentions"),
+    ],
+)
+def test_gliner_refused(tmp_path: Path, mentions: object, message: str) -> None:
+    item = {"tokenized_text": ["Ada", "ran"], "ner": mentions}
+    with pytest.raises(CorpusError, match=rf"f\.json, item 1: .*{message}"):
+        read_bytes(tmp_path, json.dumps([item]).encode(), "f.json")
+
+
+def test_a_list_of_records_is_read_as_their_lines_are(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"text": "Ada ran", "entities": [{"start": 0, "end": 3, "label": "PER"}]},
+        {"tokens": ["Ada", "ran"], "tags": ["B-PER", "O"]},
+    ]
+    for record in records:
+        (sentence,), report = read_bytes(tmp_path, json.dumps([record]).encode(), "f.json")
+        assert (report.format, sentence.spans) == ("jsonl", (Span(0, 1, "PER"),))
+    with pytest.raises(CorpusError, match=r"item 1: the record has neither .* its fields are: text"):
+        read_bytes(tmp_path, b'[{"text": "a"}]', "f.json")
+
+
+json_lists = st.lists(
+    st.tuples(st.sampled_from(["Ada b", ""]), st.dictionaries(st.just("entities"), json_values, max_size=1))
+    | st.dictionaries(st.sampled_from(["tokenized_text", "ner"]), json_values, max_size=2)
+    | st.fixed_dictionaries({"tokenized_text": st.lists(words, max_size=3), "ner": json_values})
+    | json_values,
+    max_size=3,
+)
+
+
+@given(json_lists)
+@settings(quick, max_examples=150)
+def test_any_json_list_conserves_tokens_or_is_refused(tmp_path: Path, items: list[Any]) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(items), encoding="utf-8")
+    check_conserved(path)
 
 
 # ---------------------------------------------------------------- spaCy and Hugging Face

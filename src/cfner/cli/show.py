@@ -59,7 +59,7 @@ def table_of(
 
 def say_read(name: str, report: ReadReport, types: Sequence[str]) -> None:
     """What data was read, and how, in one line."""
-    scheme = report.scheme or "none (character spans)"
+    scheme = report.scheme or "none (spans)"
     say(f"{name}: format {report.format}, scheme {scheme}, {len(types)} types", "bold")
 
 

@@ -22,6 +22,7 @@ TAG_FIELDS = ("tags", "ner_tags", "labels", "ner")
 TEXT_FIELDS = ("text",)
 DOCUMENT_FIELDS = ("document", "doc_id")
 SPAN_FIELDS = ("spans", "entities", "label", "labels")
+TASK_FIELDS = frozenset({"data", "annotations"})  # of an annotation tool's tasks, not of records
 NOT_ACCEPTED = ("reject", "ignore")  # no set: a record may have anything as its answer, a list too
 REJECTED = "record not accepted by its annotator, left out"
 

@@ -17,6 +17,7 @@ BOM_REMOVED = "byte order mark removed"
 CRLF = "Windows line ending (CRLF)"
 
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+_BEGINNING = 1 << 16  # bytes
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -29,6 +30,15 @@ def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
     with _opened(path) as file:
         for number, raw in enumerate(file, start=1):
             yield number, decoded_line(raw, f"{path}:{number}", number == 1, report)
+
+
+def file_beginnings(path: Path) -> Iterator[str]:
+    """Longer and longer beginnings of a file, up to all of it."""
+    with _opened(path) as file:
+        beginning = b""
+        while more := file.read(max(_BEGINNING, len(beginning))):
+            beginning += more
+            yield beginning.decode("utf-8", "replace")
 
 
 def first_character(path: Path) -> str:

@@ -1,44 +1,38 @@
-"""JSON lines: one object per line, ``tokens`` + ``tags`` or ``text`` + ``spans`` (in characters)."""
+"""JSON lines: one object per line, ``tokens`` + ``tags`` or ``text`` + ``spans`` (in characters).
+
+A list of such objects is read, too.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from cfner.corpus.formats import Format, ReadOptions
-from cfner.corpus.json_records import sentences_from_records
+from cfner.corpus.json_files import first_item, objects
+from cfner.corpus.json_records import TASK_FIELDS, sentences_from_records
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme, tags_from_spans
-from cfner.corpus.text_lines import first_character, text_lines
+from cfner.corpus.text_lines import first_character
 from cfner.corpus.tokenise import character_spans, split_words
-from cfner.errors import CorpusError, located
+from cfner.errors import located
 
 
 def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
-    return sentences_from_records(_records(path, report), report, options)
-
-
-def _records(path: Path, report: ReadReport) -> Iterator[tuple[str, dict[str, Any]]]:
-    remedy = "Write one JSON object per line."
-    for number, line in text_lines(path, report):
-        if not line.strip():
-            continue
-        place = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise CorpusError(f"not valid JSON ({error}).", where=place, remedy=remedy) from error
-        if not isinstance(record, dict):
-            raise CorpusError("not a JSON object.", where=place, remedy=remedy)
-        yield place, record
+    return sentences_from_records(objects(path, report), report, options)
 
 
 def recognises(path: Path) -> bool:
-    """A .json file that begins with an object is taken as JSON lines."""
-    return path.is_file() and (path.suffix.lower() != ".json" or first_character(path) == "{")
+    """A .json file is taken if it begins with an object, or is a list of objects that are not tasks."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() != ".json" or first_character(path) == "{":
+        return True
+    item = first_item(path)
+    return isinstance(item, dict) and not item.keys() & TASK_FIELDS
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:

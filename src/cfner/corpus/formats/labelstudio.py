@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from cfner.corpus.formats import Format, ReadOptions
+from cfner.corpus.json_files import first_item, list_items
 from cfner.corpus.json_records import annotated_text, keep_sentence
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
-from cfner.corpus.text_lines import first_character, text_lines
+from cfner.corpus.text_lines import first_character
 from cfner.corpus.tokenise import CharSpan, split_words
 from cfner.errors import CorpusError, located, nearest
 
@@ -26,7 +25,7 @@ _EXPORT_REMEDY = "Export the project from Label Studio as JSON (not JSON-MIN or 
 def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     sentences: list[Sentence] = []
     field = "text" if options.token_column is None else str(options.token_column)
-    for number, task in enumerate(_tasks(path, report), start=1):
+    for number, (_, task) in enumerate(list_items(path, report), start=1):
         place = f"{path}, task {task.get('id', number) if isinstance(task, Mapping) else number}"
         with located(place):
             text, results = _text_and_results(task, field, place, report)
@@ -36,23 +35,6 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
             spans = [span for result in results if (span := _span(result, text, place, report))]
             keep_sentence(annotated_text(text, spans, place, report), sentences, report)
     return sentences
-
-
-def _tasks(path: Path, report: ReadReport) -> list[Any]:
-    content = "\n".join(line for _, line in text_lines(path, report))
-    if not content.strip():
-        return []  # the caller refuses every file without a sentence
-    try:
-        tasks = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = getattr(error, "msg", error)
-        raise CorpusError(
-            f"not valid JSON ({reason}).", where=f"{path}{line}", remedy=_EXPORT_REMEDY
-        ) from error
-    if not isinstance(tasks, list):
-        raise CorpusError("not a list of tasks.", where=str(path), remedy=_EXPORT_REMEDY)
-    return tasks
 
 
 def _text_and_results(
@@ -114,9 +96,8 @@ def _from_utf16(text: str, start: int, end: int, quoted: str) -> tuple[int, int]
     return len(before), len(before) + len(inside)
 
 
-FORMAT = Format(
-    name="labelstudio",
-    suffixes=(".json",),
-    read=read,
-    recognises=lambda path: path.is_file() and first_character(path) != "{",
-)
+def recognises(path: Path) -> bool:
+    return path.is_file() and first_character(path) != "{" and not isinstance(first_item(path), list)
+
+
+FORMAT = Format(name="labelstudio", suffixes=(".json",), read=read, recognises=recognises)
