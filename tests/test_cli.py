@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from rich.console import Console
 
+import warm
 from cfner.cli.bars import Bars
 from cfner.cli.main import main
 from cfner.corpus.corpus import Corpus
@@ -134,6 +135,25 @@ def test_one_method_is_shown_with_its_parameters(name: str, cfner: Cfner) -> Non
     said = cfner("methods", name)
     assert said.code == 0
     assert all(parameter in said.out for parameter in facts["parameters"])
+
+
+def test_methods_of_a_users_file_are_listed_shown_and_set(tiny_data: Path, tmp_path: Path) -> None:
+    def said(*words: object) -> Any:  # in a child, so that they are not known to other tests
+        file = Path(__file__).with_name("outside_method.py")
+        command = [warm.python(), "-m", "cfner", *map(str, words), "--use", file, "--json"]
+        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    assert {method["name"] for method in said("methods")} == {*method_names(), "dld", "frozen-encoder"}
+    assert said("methods", "dld")[0]["parameters"]["weight"]["default"] == 2.0
+    train = ["train", tiny_data, "-o", tmp_path, "--min-mentions", 1, "--dry-run"]
+    assert said(*train, "-m", "dld", "--set", "weight=3")["config"]["parameters"] == {"weight": 3}
+
+
+def test_train_learns_the_types_that_are_asked_for(cfner: Cfner, train_words: list[object]) -> None:
+    said = cfner(*train_words, "--out", "nowhere", "--dry-run", "--json", "--types", "person,animal")
+    manifest = json.loads(said.out)["manifest"]
+    assert manifest["order"] == ["animal", "person"]
+    assert manifest["left_out_types"]
 
 
 def test_encoders_names_the_one_that_needs_no_hub(cfner: Cfner) -> None:
@@ -325,6 +345,12 @@ def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[st
         "Did you mean 'finetune'": [*learn, "--method", "finetuen"],
         "Did you mean 'negatives'": [*learn, "--without", "negativs"],
         "Did you mean 'lambda_keep'": [*learn, "--set", "lamda_keep=1"],
+        "Did you mean 'lr_encoder' or 'lr_head'": [*learn, "--set", "lr=1"],
+        "--set learning_rate: there is no such setting. Did you mean 'lr_encoder'": [
+            *[*learn, "--set", "learning_rate=1"],
+        ],
+        "The method 'own-other' has no parameter 'tau'": [*learn, "--set", "tau=1"],
+        "Give --order alone": [*learn, "--order", "animal", "--types", "animal"],
         "Write --set NAME=VALUE": [*learn, "--set", "epochs"],
         "precision": [*learn, "--precision", "fp8"],
         "Lower --min-mentions": [*learn, "--min-mentions", "5000"],

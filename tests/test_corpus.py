@@ -186,6 +186,16 @@ def test_convert_back_and_forth(folder: Path, tmp_path: Path) -> None:
         run("convert", folder, tmp_path / "all.jsonl")
 
 
+def test_a_part_is_converted(folder: Path, tmp_path: Path) -> None:
+    run("convert", folder, tmp_path / "part", "--to", "conll", "--types", "PER", "--every", 2)
+    part = Corpus.read(tmp_path / "part")
+    assert [len(part.train), len(part.dev), len(part.test)] == [2, 1, 1]
+    assert part.types == ["PER"]  # LOC stays in the text, without its label
+    with pytest.raises(CorpusError, match=r"no type 'PRE'\. Did you mean 'PER'"):
+        run("convert", folder, tmp_path / "other", "--to", "conll", "--types", "PRE")
+    assert not (tmp_path / "other").exists()
+
+
 def test_splits_are_converted_all_or_none(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run("convert", folder, out, "--to", "conll")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+_BEGINNINGS = 3  # of the names that begin with what was asked for
 _TOLD = 10  # of the problems with one table of settings or facts
 
 
@@ -82,10 +83,12 @@ def import_extra(package: str, extra: str, purpose: str) -> Any:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: ' Did you mean 'x'?' and the known names."""
+    """A hint for a misspelt name: 'Did you mean 'x'?' and the known names."""
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    hint = f"Did you mean '{close[0]}'? " if close else ""
+    if not close and word:
+        close = [name for name in names if name.startswith(word)][:_BEGINNINGS]
+    hint = f"Did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
     return f"{hint}Known: {', '.join(names) if names else 'none'}."
 
 

@@ -84,6 +84,7 @@ def run(
 
     Stop it at any time and start it again: nothing is done twice.
     """
+    uses = load_methods(use)
     given_flags = from_flags(locals(), set_)
     from cfner.benchmark.cells import MethodChoice, parse_methods
     from cfner.benchmark.grid import cells_of
@@ -91,7 +92,6 @@ def run(
     from cfner.methods import create, method_names
     from cfner.training.config import TrainingConfig, given_settings
 
-    uses = load_methods(use)
     given = given_settings(given_flags, file=config)
     common = TrainingConfig.build(given, preset=preset)
     if methods is None and "method" in given:
@@ -223,11 +223,11 @@ def yardstick(
     dry_run: o.DryRun = False,
 ) -> None:
     """Measure methods on fixed streams, with and without unlabelled text, against honest bounds."""
+    uses = load_methods(use)
     given = from_flags(locals(), set_)
     from cfner.benchmark.yardstick import yardstick_cells
     from cfner.training.config import TrainingConfig
 
-    uses = load_methods(use)
     common = TrainingConfig.build(given)
     cells = yardstick_cells(
         root,

@@ -28,6 +28,7 @@ SchemeOption = Annotated[
     o.Flag(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU; found out if left out."),
 ]
 Labels = Annotated[str | None, o.Flag(help="Names of integer tags, in order, separated by commas.")]
+KeptTypes = Annotated[str | None, o.Flag(help="Keep the labels of these types only, separated by commas.")]
 Overwrite = Annotated[bool, o.Flag("--overwrite", help="Replace files that exist.")]
 
 
@@ -61,11 +62,15 @@ def convert(
     token_column: TokenColumn = None,
     from_scheme: SchemeOption = None,
     labels: Labels = None,
+    types: KeptTypes = None,
+    every: o.Every = 1,
     overwrite: Overwrite = False,
     json: o.Json = False,
 ) -> None:
-    """Write a corpus in another format or scheme."""
+    """Write a corpus, or a part of it, in another format or scheme."""
     corpus = _read(source, from_scheme, locals())
+    if types is not None:
+        corpus = corpus.only(names(types))
     _write(_files(corpus, source, target, to), corpus, locals())
 
 
@@ -137,9 +142,7 @@ def sample(
         int,
         o.Flag(min=1, max=1_000_000, help="Training sentences; dev has a sixth, test a third of that."),
     ] = 600,
-    types: Annotated[
-        str | None, o.Flag(help="Keep the labels of these types only, separated by commas.")
-    ] = None,
+    types: KeptTypes = None,
     seed: Annotated[int, o.Flag(help="Another seed, other sentences.")] = 0,
     to: Annotated[str, o.Flag(help="Format to write.")] = "conll",
     overwrite: Overwrite = False,

@@ -111,8 +111,8 @@ def learn(
     'cfner rollback' can undo. The data is checked first: warnings are printed, and what is surely wrong stops
     it ('cfner check' says more).
     """
-    given = from_flags(locals(), set_)
     load_methods(use)
+    given = from_flags(locals(), set_)
     from cfner.practice.learn.learn import learn as learn_types
 
     learned = learn_types(

@@ -7,16 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from cfner.cli import options as o
+from cfner.cli.settings import load_methods
 from cfner.cli.show import console, print_json, table_of
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its parameters.")] = None,
+    use: o.Use = None,
     json: o.Json = False,
 ) -> None:
     """List the methods, or show one with its parameters and the parts that can be left out."""
     from cfner.methods import Method, method_class, method_names, summary, wrapper_class, wrapper_names
 
+    load_methods(use)
     wrappers = wrapper_names()
     chosen: list[type[Method]] = [method_class(known) for known in method_names()]
     if name is not None:

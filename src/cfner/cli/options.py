@@ -79,7 +79,11 @@ Strict = Annotated[
 First = Annotated[int, Flag(min=1, help="Types in the first step (FG).")]
 PerStep = Annotated[int, Flag(min=1, help="Types in each later step (PG).")]
 Order = Annotated[
-    str | None, Flag(help="Types in the order of learning, comma-separated; else alphabetical.")
+    str | None,
+    Flag(
+        help="Types in the order of learning, comma-separated. Types that it does not name are left out. "
+        "Default: all, alphabetical."
+    ),
 ]
 
 # what is learned

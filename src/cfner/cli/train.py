@@ -18,6 +18,7 @@ from cfner.cli.show import (
     tell_left_out,
     training_progress,
 )
+from cfner.errors import ConfigError
 
 if TYPE_CHECKING:
     from cfner.stream.stream import TaskStream
@@ -33,6 +34,9 @@ def train(
     first: o.First = 1,
     per_step: o.PerStep = 1,
     order: o.Order = None,
+    types: Annotated[
+        str | None, Flag(help="Learn these types only, comma-separated, in alphabetical order.")
+    ] = None,
     sampling: Annotated[
         str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
     ] = "greedy",
@@ -88,8 +92,8 @@ def train(
     json: o.Json = False,
 ) -> None:
     """Learn a stream of entity types step by step, score every step, and save every step's model."""
-    given = from_flags(locals(), set_)
     load_methods(use)
+    given = from_flags(locals(), set_)
     from cfner.benchmark.streams import Division, Source
     from cfner.methods import create
     from cfner.store.pretrained import require_encoder
@@ -105,7 +109,7 @@ def train(
         score_every=score_every,
         score_on=score_on,
         min_mentions=min_mentions,
-        order=tuple(names(order)) if order else None,
+        order=_order(order, types),
         unlabelled=tuple(unlabelled or ()),
     )
     corpus = source.read()
@@ -117,6 +121,16 @@ def train(
         _tell_plan(stream, settings, json)
         return
     _run(stream, settings, out, resume, json)
+
+
+def _order(order: str | None, types: str | None) -> tuple[str, ...] | None:
+    """The types to learn, in their order; None for all of them, alphabetically."""
+    if order is not None and types is not None:
+        raise ConfigError(
+            "--order and --types both say which types are learned.",
+            remedy="Give --order alone: types that it does not name are left out.",
+        )
+    return tuple(names(order) or sorted(names(types))) or None
 
 
 def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import combinations
@@ -16,7 +16,7 @@ from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS, Split, read_file, read_splits
 from cfner.corpus.tags import Scheme
-from cfner.errors import CorpusError
+from cfner.errors import CorpusError, nearest
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,17 @@ class Corpus:
         report = self.report.merge(ReadReport())  # a copy
         train, dev, test = (_thinned(self.split_named(split), n, report) for split in SPLITS)
         return Corpus(self.name, train, dev, test, report.verified())
+
+    def only(self, types: Collection[str]) -> Corpus:
+        """The same sentences with the labels of these types alone."""
+        known = self.types
+        for type_ in types:
+            if type_ not in known:
+                raise CorpusError(
+                    f"The data has no type '{type_}'.", where=self.name, remedy=nearest(type_, known)
+                )
+        train, dev, test = (tuple(s.only(types) for s in self.split_named(split)) for split in SPLITS)
+        return Corpus(self.name, train, dev, test, self.report)
 
     def renamed(self, names: Mapping[str, str]) -> Corpus:
         """The same corpus with other names of types."""
