@@ -67,7 +67,11 @@ def test_a_model_of_version_0_1_goes_on_and_back(old_model: Path, tiny_stream: T
 
 @pytest.mark.parametrize(
     ("wrote", "told"),
-    [("0.7.1", "'cfner>=0.7.1'"), ("\x1b[31m", "'cfner'"), (None, "'cfner'")],
+    [
+        ("0.7.1", "Install cfner 0.7.1 or newer."),
+        ("\x1b[31m", "Install a newer version of cfner."),
+        (None, "Install a newer version of cfner."),
+    ],
 )
 def test_a_newer_format_is_refused_with_the_version_to_install(
     old_model: Path, wrote: Any, told: str
@@ -82,7 +86,7 @@ def test_a_newer_format_is_refused_with_the_version_to_install(
     for read in readers:
         with pytest.raises(ModelError, match="in format 99; this version reads formats up to 4") as caught:
             read(old_model)
-        assert str(caught.value).endswith(f"pip install --upgrade {told}")
+        assert str(caught.value).endswith(told)
         assert "\x1b" not in str(caught.value)
     rollback(old_model, 2)  # earlier steps are as good as before
     predicted_as_then(old_model, 2)

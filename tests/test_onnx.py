@@ -288,7 +288,7 @@ def test_a_missing_package_is_named(
     model: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"cfner\[onnx\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[onnx\]'"):
         write_onnx(model, tmp_path / "x.onnx")
 
 

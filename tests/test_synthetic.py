@@ -119,7 +119,7 @@ def test_negative_sizes_are_refused() -> None:
 
 def test_without_faker_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faker", None)
-    with pytest.raises(MissingExtraError, match=r"cfner\[demo\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[demo\]'"):
         generate(train=1, dev=1, test=1)
 
 

