@@ -63,7 +63,7 @@ TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_su
 # one thread: to tiny models more are a hindrance
 torture: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture $(TORTURE) -n 0 -s
-	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py -n 0
+	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py tests/test_package.py -n 0
 
 # whether the locked versions have known faults; asks a database on the network
 audit: $(VENV)/.dev-installed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cfner.tagger import ContinualTagger
     from cfner.training.config import TrainingConfig
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "CfnerError",
