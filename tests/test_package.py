@@ -167,7 +167,7 @@ def test_a_missing_extra_is_installed_from_where_cfner_came(
     copied = installed_from({"url": url, "dir_info": {}}, monkeypatch)
     assert copied.endswith(f"Install it with: pip install '{checkout}[onnx]'")
     edited = installed_from({"url": url, "dir_info": {"editable": True}}, monkeypatch)
-    assert edited.endswith(f"Install it with: pip install --editable '{checkout}[onnx]'")
+    assert edited.endswith(f"Install it with: pip install -e '{checkout}[onnx]'")
     monkeypatch.chdir(checkout)  # as one types it there
     assert installed_from({"url": url, "dir_info": {}}, monkeypatch).endswith("pip install '.[onnx]'")
 

@@ -83,7 +83,7 @@ def install_command(extra: str) -> str:
     place = Path(url2pathname(address.path))
     if address.scheme != "file" or not place.exists():
         return f"pip install 'cfner[{extra}]'"
-    editable = "--editable " if origin.get("dir_info", {}).get("editable") else ""
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
     here = "." if place == Path.cwd() else str(place)
     return f"pip install {editable}{shlex.quote(f'{here}[{extra}]')}"
 
