@@ -193,7 +193,7 @@ def test_nothing_on_the_page_is_markup_but_its_own() -> None:
     assert "<script>alert(1)</script>" in "".join(parser.text)
     assert "\x1b" not in shown and "\u202e" not in shown
     assert "http" not in shown.replace("http-equiv", "")  # nothing from elsewhere
-    assert "default-src 'none'" in shown and "prefers-color-scheme: dark" in shown
+    assert "default-src 'none'" in shown and "light-dark(" in shown
 
 
 @given(taggings(), taggings())

@@ -390,7 +390,7 @@ def test_the_page_needs_nothing_from_elsewhere(models: Models) -> None:
     html = page(models.explain(epoch=2))
     for outside in ("http:", "https:", "src=", "url(", "@import", "<script", "<link"):
         assert outside not in html
-    assert "prefers-color-scheme: dark" in html and "default-src 'none'" in html
+    assert "light-dark(" in html and "default-src 'none'" in html
 
 
 # -- the command -------------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 from cfner.corpus.writers import whole_file
 from cfner.files.safe_text import visible
 
+CSS: Final = Path(__file__).parent / "css"
 # no script, nothing from elsewhere, only the page's own style sheet, known by its hash
 _POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
 
@@ -22,10 +23,7 @@ def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "")
 
     ``sheet`` names the file of ``css/`` that is added to what all pages share, ``style`` is added to both.
     """
-    sheets = (
-        files("cfner.pages").joinpath("css", f"{name}.css").read_text("utf-8") for name in ("house", sheet)
-    )
-    style = "".join(sheets) + style
+    style = "".join((CSS / f"{name}.css").read_text("utf-8") for name in ("palette", "house", sheet)) + style
     policy = _POLICY.format(hash=b64encode(sha256(style.encode()).digest()).decode())
     return "\n".join(
         [
