@@ -22,7 +22,7 @@ from cfner.benchmark.report.as_latex import tex
 from cfner.benchmark.report.contents import document
 from cfner.benchmark.report.document import Heading, Paragraph, Table
 from cfner.benchmark.report.grouping import groups_of
-from cfner.benchmark.report.plots import spread
+from cfner.benchmark.report.plots import round_scale, spread
 from cfner.benchmark.report.reading import SentenceCounts, read_runs
 from cfner.benchmark.report.significance import compare, difference, draws, resampled
 from cfner.benchmark.report.tsne import tsne
@@ -102,8 +102,46 @@ def test_bounds_are_never_bold_and_not_compared(tmp_path: Path) -> None:
 
 def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
     write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL], seeds=[3])
-    assert all("±" not in cell.text for row in score_table(tmp_path).rows for cell in row)
-    assert "One seed" in said(tmp_path)
+    table = score_table(tmp_path)
+    assert not any("±" in cell.text or cell.bold for row in table.rows for cell in row)
+    alarms = [b for b in document(read_runs(tmp_path)).blocks if isinstance(b, Paragraph) and b.alarm]
+    assert [alarm.text[:38] for alarm in alarms] == ["Nothing can be concluded from one seed"]
+    assert tables_after(tmp_path, "Is the difference real?") == []
+    write_report(tmp_path)
+    assert "<p class=alarm>Nothing can be concluded" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_best_is_said_only_of_a_method_that_is_surely_better_than_all_others(tmp_path: Path) -> None:
+    for name, skills in (
+        ("clear", {"finetune": 0.2, "cfner": 0.9}),
+        ("even", {"cfner": 0.9, "own-other": 0.901}),
+    ):
+        write_runs(tmp_path / name, skills, [SMALL])
+    clear, even = (tables_after(tmp_path / name, "Is the difference real?")[0] for name in ("clear", "even"))
+    assert clear.head == ("method", "micro: difference to cfner", "p", "macro: difference to cfner", "p")
+    assert [(row[1].text, row[1].bold) for row in clear.rows if row[2].text == "–"] == [("best", True)]
+    highest = [(row[1].text, row[1].bold) for row in even.rows if row[2].text == "–"]
+    assert highest == [("highest mean", False)]
+
+
+def test_one_picture_comes_first_and_axes_begin_at_0(tmp_path: Path) -> None:
+    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9, "joint": 1.0}, [SMALL])
+    made = document(read_runs(tmp_path))
+    first = made.pictures[0]
+    assert first.name == "summary" and made.blocks.index(first) < 3
+    order = [first.svg.file().index(f">{method}<") for method in ("cfner", "finetune", "joint")]
+    assert order == sorted(order)  # the best first, bounds last
+    assert round_scale(81.0, 93.0)[0] == 0 and round_scale(-3.0, 7.0)[0] < 0
+    assert "FG-2-PG-1: two types first, then one at a time" in said(tmp_path)
+
+
+def test_the_tables_alone_for_a_paper(tmp_path: Path) -> None:
+    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL])
+    write_report(tmp_path)
+    whole = (tmp_path / "report.tex").read_text("utf-8")
+    alone = (tmp_path / "tables.tex").read_text("utf-8")
+    assert alone.count(r"\begin{tabular}") == whole.count(r"\begin{tabular}") > 2
+    assert "documentclass" not in alone and "% notes, FG-2-PG-1, greedy sampling: scores" in alone
 
 
 def test_one_method_alone_is_not_compared_with_anything(tmp_path: Path) -> None:
@@ -279,7 +317,7 @@ def test_a_method_is_not_better_than_itself() -> None:
     random = np.random.default_rng(0)
     rows = [(0, s, 0, int(f), 1, 1) for s, f in enumerate(random.integers(0, 2, 200))]
     scores = resampled(counts(rows, 1, 200, [1]), draws(200))
-    both = {"a": {0: scores}, "b": {0: scores}}
+    both = {"a": {0: scores, 1: scores}, "b": {0: scores, 1: scores}}
     found = compare(both, "a", "b", "micro")
     assert found is not None
     assert (found.value, found.p, found.sure) == (0.0, 1.0, False)
@@ -291,15 +329,15 @@ def test_a_clear_difference_is_significant_and_a_coin_flip_is_not() -> None:
 
     def method(share: float) -> dict[int, object]:
         hits = random.random(300) < share
-        return {
-            0: resampled(counts([(0, s, 0, int(h), 1, 1) for s, h in enumerate(hits)], 1, 300, [1]), weights)
-        }
+        rows = [(0, s, 0, int(h), 1, 1) for s, h in enumerate(hits)]
+        return dict.fromkeys((0, 1), resampled(counts(rows, 1, 300, [1]), weights))
 
     scores = {"good": method(0.8), "bad": method(0.4), "as bad": method(0.4)}
     clear = compare(scores, "good", "bad", "macro")  # type: ignore[arg-type]
     even = compare(scores, "bad", "as bad", "macro")  # type: ignore[arg-type]
     assert clear is not None and clear.sure and clear.low > 0
     assert even is not None and not even.sure and even.low < 0 < even.high
+    assert compare({**scores, "bad": {7: None}}, "good", "bad", "macro") is None  # type: ignore[dict-item]
 
 
 def test_every_draw_has_as_many_sentences_and_the_first_is_the_data() -> None:
@@ -310,10 +348,10 @@ def test_every_draw_has_as_many_sentences_and_the_first_is_the_data() -> None:
 
 
 def test_methods_without_counts_are_named_instead_of_compared(tmp_path: Path) -> None:
-    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9, "lucir": 0.5}, [SMALL], seeds=[0])
-    runs = read_runs(tmp_path)
-    (gone,) = [run.key for run in runs.runs if run.method == "lucir"]
-    (tmp_path / "cells" / gone / "counts.npz").unlink()
+    write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9, "lucir": 0.5}, [SMALL], seeds=[0, 1])
+    for run in read_runs(tmp_path).runs:
+        if run.method == "lucir":
+            (tmp_path / "cells" / run.key / "counts.npz").unlink()
     assert "left no counts per test sentence: lucir" in said(tmp_path)
     best, *_ = tables_after(tmp_path, "Is the difference real?")
     assert [row[0].text for row in best.rows] == ["finetune", "cfner"]

@@ -26,7 +26,7 @@ app.command("yardstick")(bench_run.yardstick)
 def report(
     runs: Annotated[Path, typer.Argument(help="The folder of a grid: --out of 'cfner bench run'.")],
 ) -> None:
-    """Write report.md, .tex, .html and pictures into RUNS; the grid need not be finished."""
+    """Write report.html, .md and .tex, tables.tex and pictures into RUNS; the grid need not be finished."""
     from cfner.benchmark.grid import GRID, GridFolder
     from cfner.benchmark.report import write_report
 

@@ -11,14 +11,14 @@ _WRITTEN = ".written"  # beside the pictures: their names, so that those of an e
 
 
 def write_report(runs: Path) -> list[Path]:
-    """Write ``report.md``, ``report.tex``, ``report.html`` and ``pictures/*.svg`` into the folder.
+    """Write ``report.html``, ``.md`` and ``.tex``, ``tables.tex`` and ``pictures/*.svg`` into the folder.
 
     Works while the grid is only partly finished, and says what is missing. The same runs give the same
     bytes. Returns what was written; pictures of an earlier report that are not in this one are removed,
     and no others.
     """
     from cfner.benchmark.report.as_html import html
-    from cfner.benchmark.report.as_latex import latex
+    from cfner.benchmark.report.as_latex import latex, latex_tables
     from cfner.benchmark.report.as_markdown import markdown
     from cfner.benchmark.report.contents import document
     from cfner.benchmark.report.reading import read_runs
@@ -27,6 +27,7 @@ def write_report(runs: Path) -> list[Path]:
     files = {
         runs / "report.md": markdown(made, PICTURES),
         runs / "report.tex": latex(made),
+        runs / "tables.tex": latex_tables(made),
         runs / "report.html": html(made),
         **{runs / PICTURES / f"{picture.name}.svg": picture.svg.file() for picture in made.pictures},
     }

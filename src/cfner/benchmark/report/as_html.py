@@ -29,7 +29,8 @@ def _block(block: Block, number: int) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level} id='b{number}'>{word(block.text)}</h{block.level}>"
     if isinstance(block, Paragraph):
-        return f"<p{' class=loud' if block.loud else ''}>{text(block.text)}</p>"
+        kind = "alarm" if block.alarm else "loud" if block.loud else ""
+        return f"<p{f' class={kind}' if kind else ''}>{text(block.text)}</p>"
     if isinstance(block, Picture):
         return f"<figure class='scroll'>{block.svg.inline()}</figure>"
     return f"<div class='scroll'>{_table(block)}</div>"

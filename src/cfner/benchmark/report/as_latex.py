@@ -70,6 +70,18 @@ def latex(document: Document) -> str:
     return "\n".join(part for part in parts if part) + "\n"
 
 
+def latex_tables(document: Document) -> str:
+    """The tables alone, to be copied or read into a paper. A comment above each says which it is."""
+    parts = ["% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."]
+    section, part = document.title, ""
+    for block in document.blocks:
+        if isinstance(block, Heading):
+            section, part = (block.text, "") if block.level == 2 else (section, block.text)
+        elif isinstance(block, Table):
+            parts += ["", f"% {tex(section)}: {tex(part or 'scores')}", _table(block)]
+    return "\n".join(parts) + "\n"
+
+
 def tex(text: str) -> str:
     """Text that shows itself. Signs beyond the usual fonts are shown as their code point."""
     written = "".join(_sign(sign) for sign in text)
@@ -95,7 +107,8 @@ def _block(block: Block) -> str:
         kind = {2: "section", 3: "subsection"}.get(block.level, "paragraph")
         return f"\\{kind}*{{{tex(block.text)}}}"
     if isinstance(block, Paragraph):
-        return (rf"\textbf{{{tex(block.text)}}}" if block.loud else tex(block.text)) + "\n"
+        loud = block.loud or block.alarm
+        return (rf"\textbf{{{tex(block.text)}}}" if loud else tex(block.text)) + "\n"
     if isinstance(block, Picture):
         return rf"Picture: {tex(block.svg.title)} (\texttt{{{tex(block.name)}.svg}})." + "\n"
     return _table(block)

@@ -16,7 +16,7 @@ def _block(block: Block, folder: str) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escaped(block.text)}\n"
     if isinstance(block, Paragraph):
-        return f"**{escaped(block.text)}**\n" if block.loud else f"{escaped(block.text)}\n"
+        return f"**{escaped(block.text)}**\n" if block.loud or block.alarm else f"{escaped(block.text)}\n"
     if isinstance(block, Picture):
         return f"![{escaped(block.svg.title)}]({folder}/{block.name}.svg)\n"
     return table([escaped(name) for name in block.head], [[_cell(c) for c in row] for row in block.rows])

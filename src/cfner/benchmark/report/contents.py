@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from cfner.benchmark.report.bounds_table import bounds_table
 from cfner.benchmark.report.charts import (
@@ -22,6 +23,7 @@ from cfner.benchmark.report.reading import Runs
 from cfner.benchmark.report.score_table import score_table
 from cfner.benchmark.report.significance import RESAMPLES
 from cfner.benchmark.report.significance_tables import significance
+from cfner.benchmark.report.summary_picture import summary_picture
 from cfner.benchmark.report.tables import (
     ablation_table,
     combination_table,
@@ -34,9 +36,13 @@ from cfner.evaluation.type_losses import ENOUGH_MENTIONS, MANY_MENTIONS
 
 def document(runs: Runs) -> Document:
     groups = groups_of(runs)
-    blocks = [*_summary(runs), *_how_to_read()]
+    lone_seed = [Paragraph(_LONE_SEED, alarm=True)]
+    lone = [group.lone_seed for group in groups if group.by_method]
+    everywhere = bool(lone) and all(lone)  # then it is said once, at the top
+    blocks = [*_summary(runs), *(lone_seed if everywhere else [])]
+    blocks += [*summary_picture(groups), *_how_to_read()]
     for group in groups:
-        blocks += _group(group, runs)
+        blocks += _group(group, runs, lone_seed if group.lone_seed and not everywhere else [])
     blocks += other_class_pictures(groups)
     blocks += slice_pictures(groups)
     blocks += orientation(groups)
@@ -64,7 +70,12 @@ def _how_to_read() -> list[Block]:
         Paragraph(
             "F1 is in percent and counts whole mentions: the same words and the same type. Micro: over all "
             "mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after the "
-            "last step. ± is the standard deviation over seeds. Bold: the best mean of a column."
+            "last step. ± is the standard deviation over seeds. Bold: the best mean of a column, which need "
+            "not be a real difference: that is asked below each table of scores."
+        ),
+        Paragraph(
+            "FG-a-PG-b says how many types a step brings, in the paper's notation: the first step learns a "
+            "types, each later step b more. FG-2-PG-1: two types first, then one at a time."
         ),
         Paragraph(
             "Forgetting, as in the paper: the best earlier F1 of a type minus its last, mean over types. "
@@ -79,7 +90,8 @@ def _how_to_read() -> list[Block]:
             f"{RESAMPLES} times, the same draw for all methods and seeds. Differences are in points of F1, "
             "means over the steps and over the seeds that two methods share, with the middle 95 % of the "
             "draws in brackets; p is two-sided and not corrected for the number of comparisons. It tells how "
-            "sure a difference is for these trained models, not how much training varies."
+            "sure a difference is for these trained models, not how much training varies. 'Best' is a method "
+            "that is surely better (p below 0.05) than each of the others; else it has only the highest mean."
         ),
     ]
 
@@ -88,13 +100,17 @@ def _of(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
+_LONE_SEED = (
+    "Nothing can be concluded from one seed: with another, the methods may come in another order. So no "
+    "method is called best, and there is no p. Run at least three seeds (cfner bench run --seeds 0,1,2)."
+)
 _TWICE = (
     "Several runs of the same seed: {}. They differ in what is not recorded here, the code of a method of "
     "your own, so their means are not means over seeds. Run changed code into another folder."
 )
 
 
-def _group(group: Group, runs: Runs) -> list[Block]:
+def _group(group: Group, runs: Runs, alarm: Sequence[Block]) -> list[Block]:
     heading = Heading(group.title)
     if not group.by_method:
         return [heading, Paragraph("No run of this setting is finished.", loud=True)]
@@ -104,6 +120,7 @@ def _group(group: Group, runs: Runs) -> list[Block]:
         notes.append(_TWICE.format(", ".join(group.twice)))
     return [
         heading,
+        *alarm,
         *(Paragraph(note, loud=True) for note in notes),
         *score_table(group),
         *bounds_table(group),

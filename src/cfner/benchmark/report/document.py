@@ -21,6 +21,7 @@ class Heading:
 class Paragraph:
     text: str
     loud: bool = False  # must not be overlooked
+    alarm: bool = False  # in red: without it, the reader would conclude what does not follow
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,11 @@ class Group:
         """Methods with several runs of one seed, which were no repetitions: something else differs."""
         return [m for m, runs in self.by_method.items() if len({run.seed for run in runs}) < len(runs)]
 
+    @property
+    def lone_seed(self) -> bool:
+        """Whether all runs have the same seed, so that chance in training cannot be told from merit."""
+        return len({run.seed for run in self.runs}) == 1
+
     def asked(self, method: str) -> int:
         return len({cell.seed for cell in self.cells if cell.method == method})
 

@@ -84,8 +84,9 @@ def spread(wanted: Sequence[float], low: float, high: float, apart: float = _LAB
 
 
 def round_scale(low: float, high: float) -> tuple[float, float, float]:
-    """Round ends and steps for an axis; from 0 unless all values are far from it."""
-    start = 0.0 if low >= 0 and low < 0.6 * high else low
+    """Round ends and steps for an axis. It begins at 0: a part of it alone would make small differences look
+    large."""
+    start = min(0.0, low)
     reach = max(high - start, 1e-6)
     by = next(step for step in (0.5, 1, 2, 5, 10, 20, 25, 50, 100, 1e9) if reach / step <= 6)
     bottom = (start // by) * by

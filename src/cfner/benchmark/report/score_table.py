@@ -52,9 +52,7 @@ def score_table(group: Group) -> list[Block]:
 
 
 def _notes(group: Group) -> list[str]:
-    several = any(len(runs) > 1 for runs in group.by_method.values())
-    notes = [] if several else ["One seed: no deviation."]
-    notes += [note for bound, note in BOUND_NOTES.items() if bound in group.by_method]
+    notes = [note for bound, note in BOUND_NOTES.items() if bound in group.by_method]
     if any(len(group.by_method[m]) < group.asked(m) for m in group.methods):
         notes.append("Not all seeds are finished, so means are over the seeds that are.")
     return notes
@@ -96,7 +94,7 @@ def worst_type(runs: Sequence[Run], least: int) -> tuple[str, MeanStd] | None:
 def _best_in_bold(
     group: Group, means: Mapping[str, MeanStd | None], lowest: bool, said: Callable[[str], str]
 ) -> dict[str, Cell]:
-    """A column: the best mean in bold, as it is printed; none where there is nothing to be better than."""
+    """A column: the best mean in bold, as it is printed; none where nothing can be called better."""
     known = {m: round(mean.mean, 2) for m, mean in means.items() if mean is not None and m in group.rivals}
-    best = (min if lowest else max)(known.values()) if len(known) > 1 else None
+    best = (min if lowest else max)(known.values()) if len(known) > 1 and not group.lone_seed else None
     return {method: Cell(said(method), bold=method in known and known[method] == best) for method in means}

@@ -29,7 +29,7 @@ Scores = Mapping[str, Mapping[int, Resampled]]  # by method and seed
 
 @dataclass(frozen=True)
 class Difference:
-    """One method less another, in points: as measured, with a 95 % interval and a two-sided p."""
+    """A method's score minus another's, in points: as measured, with a 95 % interval and a two-sided p."""
 
     value: float
     low: float
@@ -88,7 +88,7 @@ def difference(one: Sequence[Floats], other: Sequence[Floats]) -> Difference:
 
 
 def compare(scores: Scores, one: str, other: str, kind: Kind) -> Difference | None:
-    """None where two methods share no seed."""
+    """None where two methods share fewer than two seeds: one seed says nothing about training."""
     seeds = sorted(scores[one].keys() & scores[other].keys())
     pairs = [[scores[method][seed][kind] for seed in seeds] for method in (one, other)]
-    return difference(*pairs) if seeds else None
+    return difference(*pairs) if len(seeds) > 1 else None

@@ -13,8 +13,8 @@ _KINDS: tuple[Kind, ...] = ("micro", "macro")
 
 
 def significance(group: Group, runs: Runs) -> list[Block]:
-    """Nothing for a lone method; a plain sentence where counts per sentence are missing."""
-    if len(group.rivals) < 2:
+    """Nothing for a lone method or seed; a plain sentence where counts per sentence are missing."""
+    if len(group.rivals) < 2 or group.lone_seed:
         return []
     heading = Heading("Is the difference real?", 3)
     counts = {
@@ -38,11 +38,11 @@ def significance(group: Group, runs: Runs) -> list[Block]:
         method: {seed: resampled(one, weights) for seed, one in by_seed.items()}
         for method, by_seed in counts.items()
     }
-    return [heading, _beside_best(scores), *_matrix(scores), *notes]
+    return [heading, _beside_highest(scores), *_matrix(scores), *notes]
 
 
-def best(scores: Scores, kind: Kind) -> str:
-    """The method with the highest mean over its seeds."""
+def highest(scores: Scores, kind: Kind) -> str:
+    """The method with the highest mean over its seeds. Whether it is the best is another question."""
 
     def mean(method: str) -> float:
         return fmean(one[kind][0] for one in scores[method].values())
@@ -50,22 +50,30 @@ def best(scores: Scores, kind: Kind) -> str:
     return max(scores, key=mean)
 
 
-def _beside_best(scores: Scores) -> Table:
-    tops = {kind: best(scores, kind) for kind in _KINDS}
+def _beside_highest(scores: Scores) -> Table:
+    tops = {kind: highest(scores, kind) for kind in _KINDS}
     head = ["method"]
     for kind in _KINDS:
-        head += [f"{kind}: less {tops[kind]}", "p"]
+        head += [f"{kind}: difference to {tops[kind]}", "p"]
     rows: list[list[str | Cell]] = []
     for method in scores:
         row: list[str | Cell] = [method]
         for kind in _KINDS:
             if method == tops[kind]:
-                row += [Cell("best", bold=True), NONE]
+                row += [_standing(scores, method, kind), NONE]
                 continue
             found = compare(scores, method, tops[kind], kind)
             row += [NONE, NONE] if found is None else [_interval(found), _p(found)]
         rows.append(row)
     return Table.of(head, rows)
+
+
+def _standing(scores: Scores, top: str, kind: Kind) -> Cell:
+    """Best only if every other method is surely worse; else no more than the highest mean."""
+    others = [compare(scores, top, method, kind) for method in scores if method != top]
+    if all(found is not None and found.sure for found in others):
+        return Cell("best", bold=True)
+    return Cell("highest mean")
 
 
 def _interval(found: Difference) -> str:
