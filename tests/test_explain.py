@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
@@ -412,7 +413,10 @@ def test_the_command_prints_writes_and_refuses(run: Path, data: Path, tmp_path: 
     call = ["explain", str(run), str(data), "--step", "2", "--sentence", "3", "--epoch", "2"]
     shown = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html")], env={"COLUMNS": "200"})
     assert shown.exit_code == 0, shown.output
-    assert "sentence 3 of the slice" in shown.output and "went to" in shown.output
+    assert "sentence 3" in shown.output and "went to" not in shown.output  # the page has the rest
+    assert len(shown.output.splitlines()) < 10
+    terminal = CliRunner().invoke(app, call, env={"COLUMNS": "80"}).output
+    assert "sentence 3 of the slice" in terminal and "went to" in terminal
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     told = CliRunner().invoke(app, [*call, "--json"])
     assert json.loads(told.output)["sentence"] == 3
@@ -427,6 +431,25 @@ def test_the_command_prints_writes_and_refuses(run: Path, data: Path, tmp_path: 
     replaced = CliRunner().invoke(app, [*call, "--html", str(tmp_path / "page.html"), "--overwrite"])
     assert replaced.exit_code == 0
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_no_word_is_broken_at_80_columns(models: Models) -> None:
+    """Labels as long as those of real corpora."""
+    from rich.console import Console
+
+    from cfner.cli.explain import _tokens_table
+
+    found = models.explain(epoch=2)
+    long = {"top": tuple(replace(found.tokens[0].teacher.top[0], label="I-MEDICALRECORD") for _ in range(3))}
+    tokens = tuple(
+        replace(token, truth="B-MEDICALRECORD", teacher=replace(token.teacher, **long))
+        for token in found.tokens
+    )
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(_tokens_table(replace(found, tokens=tokens)))
+    shown = screen.export_text()
+    assert "distillation" in shown and "B-MEDICALRECORD" in shown
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 # -- models that `learn` made ------------------------------------------------------------------------------
@@ -472,7 +495,7 @@ def test_a_step_that_learn_added_is_explained(
     assert (found["step"], found["new_types"], found["old_types"]) == (2, ["dish"], ["animal", "city"])
     assert found["method"] == method and found["tokens"] and found["epochs"] == 2
     shown = typed("explain", out, "new.conll", "--sentence", "1", "--html", tmp_path / "p.html", *more)
-    assert shown.exit_code == 0 and "sentence 1 of the slice" in shown.output
+    assert shown.exit_code == 0 and "Every token of sentence 1" in shown.output
     wrong = typed("explain", out, "guard.conll", *more).exception
     assert isinstance(wrong, StreamError) and "This is not what step 2" in str(wrong)
     wrong = typed("explain", out, "new.conll", *other).exception

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json, say
+from cfner.cli.show import console, plain, print_json, say, table_of
 from cfner.practice.explain.explanation import (
     Distribution,
     Explanation,
@@ -19,6 +19,7 @@ from cfner.practice.explain.explanation import (
     hidden_truth,
 )
 
+_LONG_WORD = 16  # characters; a longer one may be broken
 _CONTEXT = 6  # words shown on each side of a matched token
 _COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
 
@@ -79,18 +80,23 @@ def explain(
     if json:
         print_json({**found.to_json(), "device": computed_on})
         return
-    _tell(found)
+    _tell_step(found)
+    if html is None:
+        _tell_tokens(found)
     console().print(f"Computed on {computed_on}.")
     if html is not None:
-        say(f"The page is in {html}.")
+        say(f"Every token of sentence {found.sentence}, with its matches: {html}", wrap=False)
 
 
-def _tell(e: Explanation) -> None:
-    screen = console()
+def _tell_step(e: Explanation) -> None:
     delta = f", threshold {e.threshold:.2f}" if e.threshold is not None else ""
     say(f"{e.method}, step {e.step}, epoch {e.epoch} of {e.epochs}{delta}", "bold")
     say(f"labelled here: {', '.join(e.new_types)}   learned before: {', '.join(e.old_types)}")
     say(_slice_line(e))
+
+
+def _tell_tokens(e: Explanation) -> None:
+    screen = console()
     screen.print()
     screen.print(_tokens_table(e))
     if not e.k:
@@ -120,10 +126,10 @@ def _right(right: int | None, whole: int) -> str:
 
 def _tokens_table(e: Explanation) -> Table:
     hidden = [hidden_truth(token) or "" for token in e.tokens]
-    table = Table(title=plain(f"sentence {e.sentence} of the slice"), title_justify="left")
     in_truth = ["in truth"] if any(hidden) else []
-    for name in ("token", "labelled", *in_truth, "teacher", "student", "went to"):
-        table.add_column(name, overflow="fold")
+    columns = ["token", "labelled", *in_truth, "teacher", "student", "went to"]
+    title = f"sentence {e.sentence} of the slice"
+    table = table_of(columns, (), title=title, left=len(columns), narrow=True)
     for token, truth in zip(e.tokens, hidden, strict=True):
         taught = "" if token.trained_on == token.label else f", taught {token.trained_on}"
         table.add_row(
@@ -135,7 +141,16 @@ def _tokens_table(e: Explanation) -> Table:
             plain(token.path + (f" (joins in epoch {token.joins})" if token.waits and token.joins else "")),
             style=_colour(token) or ("yellow" if token.waits else ""),
         )
+    _keep_words(table)
     return table
+
+
+def _keep_words(table: Table) -> None:
+    """Lines break between words. A word is broken only if it is long itself, as no column is wider."""
+    for column in table.columns:
+        words = (word for cell in (column.header, *column.cells) for word in str(cell).split())
+        column.min_width = min(max(map(len, words), default=1), _LONG_WORD)
+        column.overflow = "fold"
 
 
 def _colour(token: TokenExplanation) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from cfner.cli import options as o
 from cfner.cli.show import console, print_json, say, table_of
+from cfner.cli.type_bars import tell_heat_map
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,7 @@ def history(
             say(f"Step {step.number} came from a step of another folder (hash {step.origin[:16]}).")
     _tell_series(steps)
     _tell_estimates(steps)
+    tell_heat_map(screen, steps)
     if verify:
         screen.print("Every file is what it was when it was saved, and every step's parent is there.")
         if pruned := [str(step.number) for step in steps if step.pruned]:

@@ -14,6 +14,7 @@ from cfner.cli.guard_view import tell_guard, tell_remedies, why_refused
 from cfner.cli.panels import first_options
 from cfner.cli.settings import from_flags, load_methods, names
 from cfner.cli.show import console, print_json, say, training_progress
+from cfner.cli.type_bars import tell_before_after
 
 if TYPE_CHECKING:
     from cfner.practice.learn.agreement import AgreementReport
@@ -167,6 +168,7 @@ def _tell(learned: Learned) -> None:
         tell_agreement(report)
     tell_carried(learned.calibrated)
     tell_cost(learned.cost)
+    tell_before_after(screen, learned.guard, learned.estimate)
     if short := in_short(learned.estimate, learned.guard):
         say(short, "bold")
     if learned.accepted:

@@ -70,14 +70,22 @@ def tell_left_out(name: str, report: ReadReport) -> None:
 
 
 def splits_table(splits: Mapping[str, SplitFacts], types: Sequence[str], words: str) -> Table:
-    """Splits across; down sentences, words (by the name given), mentions, and mentions of each type."""
-    table = table_of(["", *splits], ())
+    """Splits across; down sentences, words (by the name given), mentions, and mentions of each type, with a
+    bar for those of the first split."""
+    from cfner.cli.type_bars import mention_bars
+
+    first = next(iter(splits), "")
+    bars = mention_bars({type_: splits[first].mentions[type_] for type_ in types} if splits else {})
+    table = table_of(["", *splits, f"mentions, {first}" if bars else ""], ())
+    table.columns[-1].justify = "left"
+    table.columns[0].overflow = "fold"
     table.add_row("sentences", *(f"{facts.sentences:,}" for facts in splits.values()))
     table.add_row(words, *(f"{facts.tokens:,}" for facts in splits.values()))
     mentions = (f"{sum(facts.mentions.values()):,}" for facts in splits.values())
     table.add_row("mentions", *mentions, end_section=True)
     for type_ in types:
-        table.add_row(plain(type_), *(f"{facts.mentions[type_]:,}" for facts in splits.values()))
+        counts = (f"{facts.mentions[type_]:,}" for facts in splits.values())
+        table.add_row(plain(type_), *counts, bars.get(type_, ""))
     return table
 
 
