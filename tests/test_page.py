@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -168,7 +169,9 @@ def expected(model: Path, text: str, step: int) -> list[tuple[str, str]]:
 
 
 def test_typing_marks_entities_with_type_and_score(page: Page, model: Path) -> None:
-    assert page["left-text"].text == "No text yet."
+    page.type("x")
+    page.press("text", "BACKSPACE")
+    page.until(lambda: page["left-text"].text == "No text yet.")
     page.type(TEXT)
     assert page.entities() == expected(model, TEXT, 4) != []
     assert all(0 < float(score.text) <= 1 for score in page.all("#left-text .score"))
@@ -205,6 +208,167 @@ def test_a_late_answer_is_not_drawn_over_what_was_typed_meanwhile(page: Page, mo
     assert page.script("return window.ghosts") == 0
 
 
+def test_it_opens_with_the_example_that_shows_most(page: Page, model: Path, url: str) -> None:
+    text = page["text"].get_attribute("value")
+    assert page.entities() == expected(model, text, 4) != []
+    examples = page.script("return import('/static/examples.js').then((it) => it.EXAMPLES)")
+    assert len(expected(model, text, 4)) == max(len(expected(model, each, 4)) for each in examples)
+    page.until(lambda: page.driver.current_url == url)  # an example that nobody chose is not in the link
+    seen = {text}
+    for _ in examples[1:]:
+        page["example"].click()
+        page.settle()
+        seen.add(page["text"].get_attribute("value"))
+    assert seen == set(examples)
+
+
+def by_line(page: Page, side: str = "left") -> list[list[tuple[str, str]]]:
+    """(text, type) of what is marked in each of several texts."""
+    found: list[list[tuple[str, str]]] = page.script(
+        "return [...document.querySelectorAll(`#${arguments[0]}-text .item`)].map((item) =>"
+        " [...item.querySelectorAll('mark')].map((mark) => { const copy = mark.cloneNode(true);"
+        " copy.querySelectorAll('.score, .sign').forEach((each) => each.remove());"
+        " const type = copy.querySelector('.label'); type.remove();"
+        " return [copy.textContent, type.textContent] }))",
+        side,
+    )
+    return [[(text, type_) for text, type_ in item] for item in found]
+
+
+def test_several_texts_at_once(page: Page, model: Path) -> None:
+    lines = [TEXTS[0], TEXTS[1], TEXTS[2]] * 30
+    page.script("document.getElementById('text').value = arguments[0]", "\n\n".join(lines))
+    page["text"].send_keys("\n")
+    page["lines"].click()
+    page.until(lambda: "in 90 texts by step 4." in page["said"].text)
+    assert by_line(page) == [expected(model, line, 4) for line in lines]
+    page.until(lambda: "lines=1" in page.driver.current_url)
+    page.all("label[for=mode-two]")[0].click()
+    page.until(lambda: "step 3 and step 4" in page["said"].text)
+    assert by_line(page, "left") == [expected(model, line, 3) for line in lines]
+    assert by_line(page, "right") == [expected(model, line, 4) for line in lines]
+    assert " · text 90" in page["changes"].text
+    page.width(360)
+    assert page.script("return document.documentElement.scrollWidth") <= 360
+
+
+DROP = """
+const [files] = arguments;
+const data = new DataTransfer();
+for (const [name, content] of files) {
+  const bytes = typeof content === 'string' ? content : new Uint8Array(content);
+  data.items.add(new File([bytes], name));
+}
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+"""
+
+
+def test_files_are_dropped_onto_it(page: Page, model: Path, tmp_path: Path) -> None:
+    conll = "-DOCSTART- O\n\nada B-PER\nsaw O\nlisbon B-LOC\n\nemmy B-PER\n"
+    page.script(
+        DROP,
+        [
+            ["a.txt", f"{TEXTS[0]}\r\n\r\n{TEXTS[1]}\r\n"],
+            ["b.jsonl", '{"text": "ada\\nin lisbon"}\n{"tokens": ["emmy", "saw"]}\n'],
+            ["c.json", '["kurt"]'],
+        ],
+    )
+    page.until(lambda: page["dropped"].text == "5 texts from a.txt, b.jsonl, c.json")
+    page.until(lambda: "in 5 texts" in page["said"].text)
+    texts = [TEXTS[0], TEXTS[1], "ada in lisbon", "emmy saw", "kurt"]
+    assert by_line(page) == [expected(model, text, 4) for text in texts]
+    page.script(DROP, [["d.conll", conll]])
+    page.until(lambda: page["text"].get_attribute("value") == "ada saw lisbon\nemmy")
+    for name, content, told in (
+        ("x.pdf", [37, 80, 0, 200], "x.pdf is not a text file"),
+        ("y.jsonl", '{"text": "a"}\n{', "y.jsonl, line 2 is not JSON"),
+        ("z.json", '[{"body": "a"}]', 'z.json, item 1 has no "text"'),
+        ("big.txt", "a" * 2_000_001, "up to 2 MB"),
+    ):
+        page.script(DROP, [[name, content]])
+        page.until(lambda told=told: told in page["trouble"].text)
+        assert page["text"].get_attribute("value") == "ada saw lisbon\nemmy"  # nothing was taken from it
+    (tmp_path / "one.txt").write_text(TEXT)
+    page["files"].send_keys(str(tmp_path / "one.txt"))
+    page.until(lambda: page["dropped"].text == "1 text from one.txt")
+    page.settle()
+    assert page.entities() == expected(model, TEXT, 4)
+
+
+def test_the_threshold_hides_lower_scores_and_is_in_the_link(page: Page, model: Path, url: str) -> None:
+    page.type(TEXT)
+    scores = [float(each.text) for each in page.all("#left-text .score")]
+    least = sorted(scores)[len(scores) // 2]
+    page.script(
+        "const slider = document.getElementById('least'); slider.value = arguments[0];"
+        "slider.dispatchEvent(new Event('input'))",
+        least,
+    )
+    shown = [float(each.text) for each in page.all("#left-text .score")]
+    assert 0 < len(shown) < len(scores) and min(shown) >= least
+    assert page["hidden"].text == f"{len(scores) - len(shown)} hidden"
+    page.until(lambda: f"least={least:g}" in page.driver.current_url)
+    page.open(page.driver.current_url)
+    assert [float(each.text) for each in page.all("#left-text .score")] == shown
+    page.press("least", "HOME")
+    assert len(page.all("#left-text mark")) == len(scores) and page["hidden"].text == ""
+
+
+def test_what_is_shown_is_copied_as_json(page: Page, model: Path, url: str) -> None:
+    def copied(allowed: bool = True) -> Any:
+        page.script(
+            "window.copied = null; navigator.clipboard.writeText = async (text) => {"
+            " if (!arguments[0]) throw new Error('no'); window.copied = text }",
+            allowed,
+        )
+        page["copy"].click()
+        if allowed:
+            page.until(lambda: page.script("return window.copied") is not None)
+            return json.loads(page.script("return window.copied"))
+        page.until(lambda: page["json-dialog"].get_attribute("open") is not None)
+        text = page["json-text"].get_attribute("value")
+        page.all("#json-dialog button")[0].click()
+        return json.loads(text)
+
+    page.type(TEXT)
+    told = httpx.post(f"{url}predict", json={"text": TEXT, "step": 4}, verify=False).json()
+    one = copied()
+    assert one == {"model": "model", **told, "results": [{"text": TEXT, **told["results"][0]}]}
+    assert copied(allowed=False) == one
+    page.all("label[for=mode-two]")[0].click()
+    page.until(lambda: "step 3 and step 4" in page["said"].text)
+    two = copied()
+    assert [each["step"] for each in two["steps"]] == [3, 4] and two["steps"][1]["results"] == one["results"]
+
+
+def test_every_figure_says_what_it_is_and_what_it_was_measured_on(page: Page) -> None:
+    cells = page.all("#heat-table tbody td")
+    assert all(cell.get_attribute("title") for cell in cells[:-1])
+    page.script("arguments[0].click()", cells[0])
+    told = page["figure"].text
+    assert told.startswith("person after step 1: F1 90.0, from precision 90.0")
+    assert "of the 100 mentions" in told and "Measured on held-out.conll, 300 sentences" in told
+    page.script("arguments[0].click()", cells[4])
+    assert page["figure"].text.startswith("person: its last F1 is 33.0 points below its best earlier one.")
+    assert "the probability that the model gives this type" in page.all("mark")[0].get_attribute("title")
+
+
+def test_the_api_is_described_without_anything_from_elsewhere(page: Page, url: str) -> None:
+    page["api"].click()
+    page.until(lambda: page.driver.current_url == f"{url}docs")
+    text = page.all("main")[0].text
+    for told in ("POST /predict", "results[].entities[].score", "At most 256.", "GET /health", "curl"):
+        assert told in text
+    loaded = page.script("return performance.getEntriesByType('resource').map((each) => each.name)")
+    assert loaded and all(each.startswith(url) for each in loaded)
+    assert page.script("return document.scripts.length") == 0
+    for scheme in ("light", "dark"):
+        page.scheme(scheme)
+        assert page.script(CONTRAST) == []
+    page.width(360)
+    assert page.script("return document.documentElement.scrollWidth") <= 360
+
+
 def test_sliding_shows_what_each_step_says(page: Page, model: Path) -> None:
     page.type(TEXT)
     for step in (3, 2, 1):
@@ -226,7 +390,7 @@ def test_the_heat_map_shows_the_scores_and_what_has_none(page: Page) -> None:
         "return [...document.querySelectorAll('#heat-table tbody tr')].map((row) =>"
         " [...row.children].map((cell) => cell.textContent))"
     )
-    assert rows[0] == ["person", "90", "–", "68", "57", "−33.0"]
+    assert rows[0] == ["person", "90", "–", "68", "57", "33.0"]
     assert rows[3] == ["__proto__", "·", "·", "·", "90", ""]
     assert rows[4][0] == "all (micro)"
     assert page["heat-on"].text.startswith("Measured on held-out.conll, 300 sentences")
@@ -260,11 +424,11 @@ def test_series_on_other_sentences_are_chosen_and_never_set_beside(
             )
             return found
 
-        assert rows()[0] == ["90", "–", "68", "57", "−33.0"]
+        assert rows()[0] == ["90", "–", "68", "57", "33.0"]
         choice = Select(browser["heat-series"])
         assert [option.text[:8] for option in choice.options] == ["held-out", "<b>guard"]
         choice.select_by_index(1)
-        assert rows()[0] == ["–", "75", "–", "73", "−2.5"]
+        assert rows()[0] == ["–", "75", "–", "73", "2.5"]
         assert rows()[1] == ["·", "–", "–", "–", ""] and rows()[4] == ["–", "–", "–", "–", ""]
         assert browser.script("return document.querySelectorAll('#heat-table td.chosen').length") == 5
         told = browser["heat-missing"].text
@@ -443,9 +607,8 @@ def test_contrast_is_sufficient(page: Page, scheme: str) -> None:
 
 def test_the_theme_can_be_chosen(page: Page) -> None:
     def dark() -> bool:
-        return bool(
-            page.script("return matchMedia && getComputedStyle(document.body).backgroundColor < 'rgb(2'")
-        )
+        paper = page.script("return getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, paper.strip("rgb()").split(","))) < 200
 
     assert not dark()
     for name, is_dark in (("light", False), ("dark", True)):

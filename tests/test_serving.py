@@ -243,7 +243,8 @@ def test_unknown_routes_and_methods(client: TestClient) -> None:
     assert client.post("/model").status_code == 405
     assert client.get("/static/../app.py").status_code == 404
     assert client.get("/static/%2e%2e/app.py").status_code == 404
-    assert client.get("/docs").status_code == 404
+    assert client.get("/redoc").status_code == 404
+    assert client.get("/static/look/../page.py").status_code == 404
 
 
 def test_the_page_is_strict_and_whole(client: TestClient) -> None:
@@ -308,10 +309,14 @@ def test_every_route_with_no_wrong_and_right_key(model: Path) -> None:
         {"X-API-Key": KEY[:-1]},
     ]
     closed = [("GET", "/model"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/predict")]
-    open_to_all = [("GET", "/"), ("GET", "/health"), ("GET", "/favicon.ico"), ("GET", "/static/page.js")]
+    open_to_all = [("GET", "/"), ("GET", "/health"), ("GET", "/favicon.ico"), ("GET", "/docs")]
+    open_to_all += [("GET", "/static/page.js"), ("GET", "/static/look/palette.css")]
     with client_of(model, api_key=KEY, host="0.0.0.0") as client:
         routes = {route.path for route in client.app.routes}  # type: ignore[attr-defined]
-        assert routes == {path.replace("/page.js", "") for _, path in [*closed, *open_to_all]}
+        parents = {
+            path.removesuffix("/page.js").removesuffix("/palette.css") for _, path in [*closed, *open_to_all]
+        }
+        assert routes == parents
         for method, path in [*closed, *open_to_all, ("GET", "/nothing")]:
             for headers in wrong:
                 status = client.request(method, path, headers=headers, json={"text": "a"}).status_code

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, PlainTextResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import ValidationError
 from starlette.staticfiles import StaticFiles
 
+from cfner.pages.page import CSS
 from cfner.serving.admission import Admission, Cost
+from cfner.serving.api_page import api_page
 from cfner.serving.batching import Batcher
 from cfner.serving.http_errors import refusal
 from cfner.serving.metrics import Metrics
@@ -147,13 +149,14 @@ def create_app(source: str | Path, settings: ServeSettings | None = None) -> Fas
         version=version("cfner"),
         description=DESCRIPTION,
         lifespan=service.running,
-        docs_url=None,  # FastAPI's pages load scripts from elsewhere
+        docs_url=None,  # FastAPI's pages load scripts from elsewhere: see api_page
         redoc_url=None,
         redirect_slashes=False,
     )
     app.state.service = service
     app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     _add_routes(app, service)
+    app.mount("/static/look", StaticFiles(directory=CSS), name="look")
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
 
@@ -206,6 +209,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(STATIC / "index.html")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi(), key=service.settings.api_key is not None))
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> FileResponse:

@@ -32,11 +32,11 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# the page holds nothing secret, and must be there to ask for the key; health says no more than a probe needs
-OPEN_TO_ALL: Final = frozenset({"/", "/health", "/favicon.ico"})
+# the pages hold nothing secret, and must be there to ask for the key; health says no more than a probe needs
+OPEN_TO_ALL: Final = frozenset({"/", "/docs", "/health", "/favicon.ico"})
 _METHODS: Final = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
 _ROUTES: Final = frozenset(
-    {"/", "/predict", "/model", "/health", "/metrics", "/openapi.json", "/favicon.ico"}
+    {"/", "/docs", "/predict", "/model", "/health", "/metrics", "/openapi.json", "/favicon.ico"}
 )
 
 
@@ -92,7 +92,7 @@ class Guard:
 
 
 def _is_page(path: str) -> bool:
-    return path == "/" or path.startswith("/static/")
+    return path in {"/", "/docs"} or path.startswith("/static/")
 
 
 def _digest(key: bytes) -> bytes:

@@ -5,7 +5,8 @@ import { make } from "./dom.js";
 const SIGNS = { lost: "−", gained: "+", retyped: "≠", moved: "↔" };
 const WORDS = { lost: "lost", gained: "gained", retyped: "another type", moved: "other boundaries" };
 
-const LONG_NAME = 32;
+const LONG_NAME = 32; // characters; of a longer one the beginning is shown
+const SHORT_NAME = 16; // stays on one line
 
 /** Hues far from each other for types that were learned one after another. */
 export class Hues {
@@ -24,18 +25,37 @@ function drawEntity(characters, entity, hues, kind) {
   const name = entity.type.length > LONG_NAME ? `${entity.type.slice(0, LONG_NAME)}…` : entity.type;
   const label = make(
     "span",
-    { className: "label" },
+    { className: name.length > SHORT_NAME ? "label" : "label short" },
     name,
     score === null ? null : make("span", { className: "score" }, score.toFixed(2)),
   );
   const sign = kind ? make("span", { className: "sign", "aria-hidden": "true" }, SIGNS[kind]) : null;
-  const title = [entity.type, score === null ? "" : `score ${score.toFixed(3)}`, WORDS[kind]].filter(Boolean).join(", ");
+  const title = [
+    [entity.type, WORDS[kind]].filter(Boolean).join(", "),
+    score === null ? "" : `Score ${score.toFixed(3)}: the probability that the model gives this type, mean over the words.`,
+  ].filter(Boolean).join(". ");
   const attributes = { className: `entity ${kind ?? ""}`.trim(), hue: hues.of(entity.type), title };
   return make("mark", attributes, sign, characters.slice(entity.start, entity.end).join(""), label);
 }
 
-/** The text into `place`. Positions count code points, as the server does; a JavaScript string counts otherwise. */
-export function drawText(place, text, entities, hues, kinds = new Map()) {
+/** The texts into `place`, several as a numbered list; `found` and `kinds` have an entry for each. */
+export function drawTexts(place, texts, found, hues, kinds = []) {
+  place.classList.toggle("several", texts.length > 1);
+  if (texts.length === 1) {
+    drawText(place, texts[0], found[0], hues, kinds[0]);
+    return;
+  }
+  place.replaceChildren(
+    ...texts.map((text, index) => {
+      const item = make("div", { className: "item", dir: "auto", "data-number": index + 1 });
+      drawText(item, text, found[index], hues, kinds[index]);
+      return item;
+    }),
+  );
+}
+
+/** Positions count code points, as the server does; a JavaScript string counts otherwise. */
+function drawText(place, text, entities, hues, kinds = new Map()) {
   const characters = Array.from(text);
   const pieces = [];
   let at = 0;
@@ -49,6 +69,7 @@ export function drawText(place, text, entities, hues, kinds = new Map()) {
 }
 
 export function drawEmpty(place, words) {
+  place.classList.remove("several");
   place.replaceChildren(make("span", { className: "empty" }, words));
 }
 
@@ -62,7 +83,7 @@ export function drawLegend(place, types, known, entities, hues) {
       const count = counts.get(type) ?? 0;
       return make(
         "li",
-        { className: knows ? "" : "unknown", title: knows ? `${type}: ${count} in this text` : `${type}: not known to this step` },
+        { className: knows ? "" : "unknown", title: knows ? `${type}: found ${count} ${count === 1 ? "time" : "times"} here` : `${type}: the step has not learned it` },
         make("span", { className: "dot", hue: hues.of(type), "aria-hidden": "true" }),
         make("span", { className: "name" }, type),
         make("span", { className: "count" }, knows ? String(count) : "not known"),
@@ -73,7 +94,7 @@ export function drawLegend(place, types, known, entities, hues) {
 
 export function drawChanges(place, found) {
   place.replaceChildren(
-    ...found.map(({ kind, old, fresh }) => {
+    ...found.map(({ kind, old, fresh, number }) => {
       const quote = (entity) => make("q", {}, entity.text);
       const story = {
         lost: () => [quote(old), ` was ${old.type}`],
@@ -89,7 +110,7 @@ export function drawChanges(place, found) {
         { className: kind },
         make("span", { className: "sign", "aria-hidden": "true" }, SIGNS[kind]),
         make("span", { className: "what" }, WORDS[kind]),
-        make("span", { className: "story" }, ...story),
+        make("span", { className: "story" }, ...story, number ? ` · text ${number}` : ""),
       );
     }),
   );

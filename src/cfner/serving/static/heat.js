@@ -5,7 +5,7 @@ import { $, make, show } from "./dom.js";
 
 const MUCH = 5; // points of F1: a loss that deserves a colour
 
-const points = (value) => (Math.abs(value) < 0.05 ? "0.0" : `${value > 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`);
+const points = (value) => (Math.abs(value) < 0.05 ? "0.0" : `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(1)}`);
 
 /** Best earlier F1 minus the last one; null where there is no earlier one. */
 function loss(row) {
@@ -13,15 +13,38 @@ function loss(row) {
   return measured.length > 1 ? Math.max(...measured.slice(0, -1)) - measured.at(-1) : null;
 }
 
-function cell(step, f1, knows, type) {
-  if (f1 !== null) {
-    const title = `${type}, step ${step.step}: F1 ${f1.toFixed(1)}`;
-    return make("td", { className: "f1", value: f1 / 100, title, "data-step": step.step }, f1.toFixed(0));
-  }
-  if (!knows) {
-    return make("td", { className: "not-yet", title: `${type} is not known to step ${step.step}`, "data-step": step.step }, "·");
-  }
-  return make("td", { className: "unscored", title: `Step ${step.step} was not scored on ${type}`, "data-step": step.step }, "–");
+/** Where figures turn from one ink to the other, light and dark: see page.css. */
+const strength = (f1) => (f1 > 82 ? "f1 high" : f1 > 52 ? "f1 mid" : "f1");
+
+function cell(step, f1, knows, title) {
+  const attributes = { title, "data-step": step.step };
+  if (f1 !== null) return make("td", { className: strength(f1), value: f1 / 100, ...attributes }, f1.toFixed(0));
+  return knows ? make("td", { className: "unscored", ...attributes }, "–") : make("td", { className: "not-yet", ...attributes }, "·");
+}
+
+/** What a figure is and what it was measured on: shown on hover and tap. */
+function explained(name, step, score, knows, on) {
+  if (!knows) return `Step ${step.step} has not learned ${name}.`;
+  if (!score) return `Step ${step.step} has no score of ${name} on ${on}.`;
+  return (
+    `${name} after step ${step.step}: F1 ${score.f1.toFixed(1)}, from precision ${score.precision.toFixed(1)} (of what is ` +
+    `found, how much is right) and recall ${score.recall.toFixed(1)} (of the ${score.mentions} mentions, how many are found). ` +
+    `Measured on ${on}.`
+  );
+}
+
+function explainedMean(step, f1, on) {
+  if (f1 === null) return `Step ${step.step} was not scored on all its types on ${on}, so there is no F1 over all of them.`;
+  return (
+    `All types after step ${step.step}: F1 ${f1.toFixed(1)} over all mentions together (micro). Later steps have more types ` +
+    `to find, so a lower figure need not be a loss. Measured on ${on}.`
+  );
+}
+
+function explainedLoss(name, lost, on) {
+  if (lost === null) return `${name} was measured once only, so nothing can be said about forgetting.`;
+  const moved = lost >= 0 ? `${lost.toFixed(1)} points below` : `${(-lost).toFixed(1)} points above`;
+  return `${name}: its last F1 is ${moved} its best earlier one. Measured on ${on}.`;
 }
 
 let marked = []; // the chosen steps
@@ -43,12 +66,12 @@ export function drawSeries(model, types, hues, choose) {
   show($("heat-choice"), named.length > 1);
   $("heat-on").textContent = named.length ? `Measured on ${named[index].label}.` : "";
   show($("heat-on"), named.length > 0);
-  drawHeat(model.steps, named[index]?.steps ?? {}, types, hues, choose);
+  drawHeat(model.steps, named[index] ?? { steps: {}, label: "recorded sentences" }, types, hues, choose);
   sayWhatIsMissing(model, named[index]?.steps ?? {}, named.length);
   drawEstimates(model.steps);
 }
 
-function drawHeat(steps, measured, types, hues, choose) {
+function drawHeat(steps, { steps: measured, label: on }, types, hues, choose) {
   const scores = new Map(steps.map((step) => [step, new Map(Object.entries(measured[step.step]?.per_type ?? {}))]));
   const head = make(
     "tr",
@@ -60,7 +83,7 @@ function drawHeat(steps, measured, types, hues, choose) {
       button.addEventListener("click", () => choose(step.step));
       return make("th", { scope: "col" }, button);
     }),
-    make("th", { scope: "col", title: "Best earlier F1 compared with the last one, in points" }, "since best"),
+    make("th", { scope: "col", title: "Forgetting: a type's best earlier F1 minus its last, in points." }, "forgetting"),
   );
   const row = (name, values, className, hue) => {
     // the row of all types is a mean of more and more of them: a lower one need not be a loss
@@ -75,20 +98,31 @@ function drawHeat(steps, measured, types, hues, choose) {
         hue === undefined ? null : make("span", { className: "dot", hue, "aria-hidden": "true" }),
         name,
       ),
-      ...values.map(([step, f1, knows]) => cell(step, f1, knows, name)),
-      make("td", { className: big ? "lost-points much" : "lost-points" }, lost === null ? "" : points(lost)),
+      ...values.map(([step, f1, knows, title]) => cell(step, f1, knows, title)),
+      make(
+        "td",
+        { className: big ? "lost-points much" : "lost-points", title: hue === undefined ? undefined : explainedLoss(name, lost, on) },
+        lost === null ? "" : points(lost),
+      ),
     );
   };
   const body = types.map((type) =>
     row(
       type,
-      steps.map((step) => [step, scores.get(step).get(type)?.f1 ?? null, step.types.includes(type)]),
+      steps.map((step) => {
+        const score = scores.get(step).get(type);
+        const knows = step.types.includes(type);
+        return [step, score?.f1 ?? null, knows, explained(type, step, score, knows, on)];
+      }),
       "",
       hues.of(type),
     ),
   );
   // over some of its types only, a mean would say something else than the others in its row
-  const all = steps.map((step) => [step, isWhole(step, measured) ? measured[step.step].micro_f1 : null, true]);
+  const all = steps.map((step) => {
+    const f1 = isWhole(step, measured) ? measured[step.step].micro_f1 : null;
+    return [step, f1, true, explainedMean(step, f1, on)];
+  });
   body.push(row("all (micro)", all, "all"));
   $("heat-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
 }
@@ -137,10 +171,22 @@ function drawEstimates(steps) {
         const few = enough ? "" : ", too few mentions";
         return `${type} ${f1.toFixed(0)} (${low.toFixed(0)} to ${high.toFixed(0)}${few})`;
       });
-      return make("li", { title: step.estimate.measured_with }, `Step ${step.step}: ${types.join(", ")}`);
+      return make("li", { title: `Measured with ${step.estimate.measured_with}.` }, `Step ${step.step}: ${types.join(", ")}`);
     });
   $("heat-estimates-list").replaceChildren(...rows);
   show($("heat-estimates"), rows.length > 0);
+}
+
+const INVITATION = "Point at a figure, or tap it, to read what it is and what it was measured on.";
+
+/** The explanation of a figure below the table, for whoever has no pointer to hover with. */
+export function explainFigures() {
+  $("figure").textContent = INVITATION;
+  const tell = (event) => {
+    const figure = event.target.closest?.("td[title], th[title], li[title]");
+    if (figure) $("figure").textContent = figure.title;
+  };
+  for (const kind of ["pointerover", "click"]) $("heat").addEventListener(kind, tell);
 }
 
 /** Mark the chosen steps in the table, and bring the last of them into sight. */

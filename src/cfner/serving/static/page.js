@@ -1,21 +1,26 @@
 // The page: what is chosen, what is shown, and what happens when something changes.
 
+import { entitiesOf, forgetAnswers } from "./asking.js";
+import { copy, showToCopy } from "./clipboard.js";
 import { differences, kindsOf } from "./differences.js";
 import { $, make, show } from "./dom.js";
-import { Hues, drawChanges, drawEmpty, drawLegend, drawText } from "./drawing.js";
-import { drawSeries, markChosen } from "./heat.js";
+import { Hues, drawChanges, drawEmpty, drawLegend, drawTexts } from "./drawing.js";
+import { listenForFiles } from "./drop.js";
+import { EXAMPLES, mostTelling } from "./examples.js";
+import { drawSeries, explainFigures, markChosen } from "./heat.js";
 import { readLink, writeLink } from "./link.js";
-import { ServerError, fetchEntities, fetchModel, onKeyNeeded, rememberKey } from "./server.js";
+import { ServerError, fetchModel, onKeyNeeded, rememberKey } from "./server.js";
+import { MOST_TEXTS, textsOf } from "./texts.js";
 import { startTheme } from "./theme.js";
 
-const EXAMPLE =
-  "Ada Lovelace met Charles Babbage in London in June 1833. The Analytical Engine was never built, " +
-  "but the Science Museum paid £500 to show a part of it.";
 const WAIT_WHILE_TYPING = 300; // milliseconds
 const LOOK_AGAIN = 20_000;
 const PLAY_EACH = 1_400;
 
-const state = { text: "", step: null, compare: null }; // step null: whichever is current
+// step null: whichever is current; least: the lowest score that is shown
+const state = { text: "", lines: false, least: 0, step: null, compare: null };
+let firstText = EXAMPLES[0]; // what the page opens with, if the link brings no text
+let shown = null; // what is drawn: the texts, and of each step their entities
 let model = null;
 let types = [];
 let hues = new Hues([]);
@@ -23,11 +28,10 @@ let asking = null; // AbortController of the question under way
 let typing = null;
 let linking = null;
 let playing = null;
-const answers = new Map(); // step's hash, number and text -> entities
 
 const facts = (number) => model.steps.find((step) => step.step === number);
 const chosen = () => state.step ?? model.current;
-const link = () => location.pathname + writeLink(state);
+const link = () => location.pathname + writeLink({ ...state, text: state.text === firstText ? null : state.text });
 const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
 // -- the model ---------------------------------------------------------------------------------------------
@@ -36,7 +40,7 @@ async function loadModel() {
   const fresh = await fetchModel();
   if (model && JSON.stringify(fresh) === JSON.stringify(model)) return false;
   model = fresh;
-  answers.clear();
+  forgetAnswers();
   types = [...new Set(model.steps.flatMap((step) => step.types))];
   hues = new Hues(types);
   document.title = `${model.name} · cfner`;
@@ -118,6 +122,10 @@ function drawControls() {
   const length = Array.from(state.text).length;
   $("length").textContent = length ? counted(length, "character", "characters") : "";
   if ($("text").value !== state.text) $("text").value = state.text;
+  $("lines").checked = state.lines;
+  $("least").value = String(state.least);
+  $("least-shown").textContent = state.least.toFixed(2);
+  $("least-track").style.setProperty("--v", String(state.least));
   if (two) {
     [$("left-step").value, $("right-step").value] = state.compare.map(String);
     drawTitle($("left-title"), state.compare[0]);
@@ -154,27 +162,55 @@ function drawStops(reached) {
   $("stops").style.setProperty("--v", String(last ? reached / last : 0));
 }
 
-function drawOne(found) {
-  drawText($("left-text"), state.text, found, hues);
-  drawLegend($("legend"), types, new Set(facts(chosen()).types), found, hues);
-  say(`${counted(found.length, "entity", "entities")} found${model.has_steps ? ` by step ${chosen()}` : ""}.`);
+/** What was found, without what the threshold hides. */
+function drawFound() {
+  const { texts, found } = shown;
+  const kept = found.map((step) => step.map((entities) => entities.filter(({ score }) => (score ?? 1) >= state.least)));
+  const count = (steps) => steps.flat(2).length;
+  const hidden = count(found) - count(kept);
+  $("hidden").textContent = hidden ? `${hidden} hidden` : "";
+  $("threshold").title =
+    "A score is the probability that the model gives a mention's type, mean over its words. Which mentions are found at all, " +
+    "the model decides; this only hides those with a lower score.";
+  if (state.compare) drawTwo(texts, ...kept);
+  else drawOne(texts, kept[0]);
 }
 
-function drawTwo(before, after) {
-  const found = differences(before, after);
-  drawText($("left-text"), state.text, before, hues, kindsOf(found, "old"));
-  drawText($("right-text"), state.text, after, hues, kindsOf(found, "fresh"));
-  drawChanges($("changes"), found);
-  const known = new Set(state.compare.flatMap((step) => facts(step).types));
-  drawLegend($("legend"), types, known, after, hues);
+function drawOne(texts, found) {
+  drawTexts($("left-text"), texts, found, hues);
+  const all = found.flat();
+  drawLegend($("legend"), types, new Set(facts(chosen()).types), all, hues);
   say(
-    found.length
-      ? `${counted(found.length, "difference", "differences")} between step ${state.compare[0]} and step ${state.compare[1]}.`
-      : `Step ${state.compare[0]} and step ${state.compare[1]} agree on this text.`,
+    `${counted(all.length, "entity", "entities")} found${texts.length > 1 ? ` in ${texts.length} texts` : ""}` +
+      `${model.has_steps ? ` by step ${chosen()}` : ""}.${leftOut()}`,
   );
 }
 
+function drawTwo(texts, before, after) {
+  const changes = texts.map((_, index) => differences(before[index], after[index]));
+  drawTexts($("left-text"), texts, before, hues, changes.map((found) => kindsOf(found, "old")));
+  drawTexts($("right-text"), texts, after, hues, changes.map((found) => kindsOf(found, "fresh")));
+  const number = (index) => (texts.length > 1 ? index + 1 : null);
+  const found = changes.flatMap((some, index) => some.map((change) => ({ ...change, number: number(index) })));
+  drawChanges($("changes"), found);
+  const known = new Set(state.compare.flatMap((step) => facts(step).types));
+  drawLegend($("legend"), types, known, after.flat(), hues);
+  const them = texts.length > 1 ? `these ${texts.length} texts` : "this text";
+  say(
+    (found.length
+      ? `${counted(found.length, "difference", "differences")} between step ${state.compare[0]} and step ${state.compare[1]}.`
+      : `Step ${state.compare[0]} and step ${state.compare[1]} agree on ${them}.`) + leftOut(),
+  );
+}
+
+function leftOut() {
+  const more = shown.given - shown.texts.length;
+  return more ? ` The last ${more} of ${shown.given} texts are left out: 'cfner predict' tags any number.` : "";
+}
+
 function drawNothing() {
+  shown = null;
+  $("hidden").textContent = "";
   for (const place of [$("left-text"), $("right-text")]) drawEmpty(place, "No text yet.");
   $("changes").replaceChildren();
   const known = state.compare ? state.compare.flatMap((step) => facts(step).types) : facts(chosen()).types;
@@ -193,23 +229,13 @@ function complain(words) {
 
 // -- asking ------------------------------------------------------------------------------------------------
 
-async function entitiesOf(number, signal) {
-  const known = facts(number);
-  const name = `${known.hash}/${number}/${state.text}`;
-  if (!answers.has(name)) {
-    if (known.problem) throw new ServerError(503, `Step ${number} cannot be used. ${known.problem}`);
-    const said = await fetchEntities(state.text, number, signal);
-    if (answers.size > 300) answers.clear();
-    answers.set(name, said.results[0].entities);
-  }
-  return answers.get(name);
-}
-
 async function answer() {
   asking = new AbortController();
   const { signal } = asking;
   complain("");
-  if (state.text.trim() === "") {
+  const given = textsOf(state.text, state.lines);
+  const texts = given.slice(0, MOST_TEXTS);
+  if (!texts.length) {
     $("answers").setAttribute("aria-busy", "false");
     drawNothing();
     return;
@@ -217,10 +243,10 @@ async function answer() {
   $("answers").setAttribute("aria-busy", "true");
   try {
     const steps = state.compare ?? [chosen()];
-    const found = await Promise.all(steps.map((step) => entitiesOf(step, signal)));
+    const found = await Promise.all(steps.map((step) => entitiesOf(facts(step), texts, model.max_texts, signal)));
     if (signal.aborted) return;
-    if (state.compare) drawTwo(...found);
-    else drawOne(found[0]);
+    shown = { steps, texts, found, given: given.length };
+    drawFound();
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof ServerError)) throw error;
@@ -258,8 +284,16 @@ function listen() {
   $("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) choose({ text: $("text").value });
   });
-  $("example").addEventListener("click", () => choose({ text: EXAMPLE }));
-  $("link").addEventListener("click", copyLink);
+  $("example").addEventListener("click", () => {
+    const next = EXAMPLES[(EXAMPLES.indexOf(state.text) + 1) % EXAMPLES.length];
+    choose({ text: next, lines: false });
+  });
+  $("lines").addEventListener("change", () => choose({ lines: $("lines").checked }));
+  $("least").addEventListener("input", () => choose({ least: Number($("least").value) }));
+  $("link").addEventListener("click", () => copy($("link"), location.origin + link(), () => "Copy it from the address bar"));
+  $("copy").addEventListener("click", () => copy($("copy"), JSON.stringify(asJson(), null, 1), showToCopy));
+  listenForFiles((text, lines) => choose({ text, lines }), complain);
+  explainFigures();
   $("slider").addEventListener("input", () => {
     play(false);
     choose({ step: model.steps[Number($("slider").value) - 1].step });
@@ -289,20 +323,33 @@ function startComparing() {
   choose({ compare: [before, after] });
 }
 
-async function copyLink() {
-  const label = $("link").textContent;
+/** What is shown, as the server tells it: of one step, or of both that are compared. */
+function asJson() {
+  const { steps, texts, found } = shown ?? { steps: state.compare ?? [chosen()], texts: [], found: [[], []] };
+  const told = steps.map((step, side) => ({
+    step,
+    hash: facts(step).hash,
+    results: texts.map((text, index) => ({
+      text,
+      entities: found[side][index].filter(({ score }) => (score ?? 1) >= state.least),
+    })),
+  }));
+  const about = { model: model.name, ...(state.least ? { min_score: state.least } : {}) };
+  return state.compare ? { ...about, steps: told } : { ...about, ...told[0] };
+}
+
+/** Of the examples, the one that shows most of this model. */
+async function chooseExample() {
   try {
-    await navigator.clipboard.writeText(location.origin + link());
-    $("link").textContent = "Copied";
-  } catch {
-    $("link").textContent = "Copy it from the address bar";
+    firstText = mostTelling(await entitiesOf(facts(chosen()), EXAMPLES, model.max_texts));
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error; // opening it will tell
   }
-  setTimeout(() => ($("link").textContent = label), 2000);
 }
 
 function openLink() {
-  const { text, step, compare } = readLink(location.hash);
-  Object.assign(state, { text: text ?? "", step, compare });
+  const { text, lines, least, step, compare } = readLink(location.hash);
+  Object.assign(state, { text: text ?? firstText, lines, least, step, compare });
   dropUnknownSteps();
   choose({});
 }
@@ -318,6 +365,7 @@ async function start() {
     complain(error.message);
     return;
   }
+  if (readLink(location.hash).text === null) await chooseExample();
   listen();
   openLink();
   document.documentElement.dataset.ready = "true";

@@ -63,7 +63,7 @@ export function rememberKey(given) {
 
 export const fetchModel = () => call("/model", {});
 
-export function fetchEntities(text, step, signal) {
-  const body = JSON.stringify({ text: text.toWellFormed ? text.toWellFormed() : text, step });
+export function fetchEntities(texts, step, signal) {
+  const body = JSON.stringify({ texts: texts.map((text) => (text.toWellFormed ? text.toWellFormed() : text)), step });
   return call("/predict", { method: "POST", body, headers: { "Content-Type": "application/json" } }, signal);
 }
