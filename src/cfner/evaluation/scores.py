@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, TypeAdapter
 
 from cfner.corpus.sentence import Span
+from cfner.files.html import notebook, notebook_bar, notebook_table, word
 
 Count = Annotated[int, Field(strict=True, ge=0, le=10**15)]  # what can be counted, and computed with
 
@@ -107,6 +108,13 @@ class Scores:
             counts={type_: counts for type_, counts in self.counts.items() if type_ not in types},
         )
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: a row per type, with a bar for its F1."""
+        rows = [_row(word(type_), counts) for type_, counts in self.counts.items()]
+        rows.append(_row("<b>all (micro)</b>", self.micro))
+        rows.append(["<b>all (macro)</b>", notebook_bar(self.macro_f1), "", "", "", ""])
+        return notebook(notebook_table(("type", "F1", "precision", "recall", "gold", "predicted"), rows))
+
     @property
     def f1_of(self) -> dict[str, float]:
         """The F1 of each of ``types``."""
@@ -155,6 +163,16 @@ class Evaluation(Scores):
     """Scores, and the mentions that were found in each sentence."""
 
     found: tuple[tuple[Span, ...], ...] = field(default=(), compare=False, repr=False)
+
+
+def _row(name: str, counts: Counts) -> list[str]:
+    figures = [
+        f"{counts.precision:.1f}",
+        f"{counts.recall:.1f}",
+        f"{counts.n_gold:,}",
+        f"{counts.n_predicted:,}",
+    ]
+    return [name, notebook_bar(counts.f1), *figures]
 
 
 def percent(part: int, whole: int) -> float | None:

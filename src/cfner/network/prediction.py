@@ -9,12 +9,14 @@ from typing import Any
 
 from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence, Span
+from cfner.files.html import notebook, notebook_mark, text
 from cfner.network.calibration import Calibration
 from cfner.network.inference import Decoder, WordScorer, label_words
 from cfner.stream.labels import LabelSpace
 
 _SENTENCES_AT_A_TIME = 512
 _WORDS_AT_A_TIME = 20_000
+_SHOWN = 5_000  # characters of a text in a notebook
 GIVEN_ENTITIES = "entities_given"  # those that a JSON line had before it was tagged
 
 
@@ -73,6 +75,26 @@ class Prediction:
     @property
     def spans(self) -> tuple[Span, ...]:
         return tuple(Span(entity.first, entity.last, entity.type) for entity in self.entities)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: the text with its mentions marked."""
+        sentence = self.sentence
+        source = sentence.text if sentence.text is not None else " ".join(sentence.words)
+        parts, at = [], 0
+        for entity in self.entities:
+            start, end = entity.start or 0, entity.end or 0
+            if end > _SHOWN:
+                break
+            parts.append(text(source[at:start]))
+            parts.append(notebook_mark(source[start:end], entity.type, f"{entity.score:.2f}"))
+            at = end
+        until = max(at, _SHOWN)
+        parts.append(text(source[at:until]))
+        if more := len(source) - min(until, len(source)):
+            parts.append(f" … {more:,} more characters")
+        return notebook(
+            f'<div dir="auto" style="line-height:2.1;overflow-wrap:anywhere">{"".join(parts)}</div>'
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Text, words and entities. The fields of a JSON line that the text came from are handed through."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
-from html import escape
 from pathlib import Path
 from typing import Final
 
 from cfner.corpus.writers import whole_file
-from cfner.files.safe_text import visible
+from cfner.files.html import text
 
 CSS: Final = Path(__file__).parent / "css"
 # no script, nothing from elsewhere, only the page's own style sheet, known by its hash
@@ -18,8 +17,8 @@ _POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-
 
 
 def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "") -> str:
-    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``, without
-    ``style`` attributes: the policy allows none.
+    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``
+    of ``files.html``, without ``style`` attributes: the policy allows none.
 
     ``sheet`` names the file of ``css/`` that is added to what all pages share, ``style`` is added to both.
     """
@@ -36,15 +35,6 @@ def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "")
             "</main></body></html>\n",
         ]
     )
-
-
-def text(value: object) -> str:
-    """Text, never markup; control characters and lone surrogates are made visible."""
-    return escape(visible(str(value)), quote=True)
-
-
-def word(value: str) -> str:
-    return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
 
 
 def table(heads: str, rows: str, kind: str = "") -> str:

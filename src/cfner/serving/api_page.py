@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cfner.pages.page import head, table, text
+from cfner.files.html import text
+from cfner.pages.page import head, table
 
 _METHODS = ("get", "post")
 _SHEETS = ("look/palette", "look/house", "api")

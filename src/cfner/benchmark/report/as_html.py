@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cfner.benchmark.report.document import Block, Cell, Document, Heading, Paragraph, Picture, Table
+from cfner.files.html import text, word
 from cfner.pages import svg
-from cfner.pages.page import table, text, whole_page, word
+from cfner.pages.page import table, whole_page
 
 _MANY_COLUMNS = 10  # more than this are set closer, so that they fit on a screen
 

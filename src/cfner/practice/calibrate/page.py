@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from cfner.files.html import text, word
 from cfner.pages import svg
-from cfner.pages.page import head, table, text, whole_page, word
+from cfner.pages.page import head, table, whole_page
 from cfner.practice.calibrate.calibrate import CalibrationReport, TypeReport, Verdict
 from cfner.practice.calibrate.fit import FEWEST
 from cfner.practice.calibrate.measure import Reliability, Share

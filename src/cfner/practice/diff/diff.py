@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import tee
 from typing import Any
 
 from cfner.corpus.sentence import Sentence, Span
+from cfner.files.html import notebook, notebook_table, word
 from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 from cfner.practice.diff.pairs import KINDS, VERDICTS, Change, Kind, Verdict, judge, pair
 
+_IN_NOTEBOOK = 10  # changed sentences that a notebook shows
 KEEP = 1000  # changed sentences kept as examples; counts are of all
 
 
@@ -89,6 +91,26 @@ class ModelDiff:
             for change in sentence.changes:
                 if change.kind == kind:
                     yield sentence, change
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: counts of every kind of change and type, then the first sentences."""
+        changes = ", ".join(f"{self.counts[kind]:,} {kind}" for kind in KINDS if self.counts[kind])
+        parts = [
+            f"<b>{word(self.old_name)} → {word(self.new_name)}</b>: {self.changed_sentences:,} of "
+            f"{self.sentences:,} sentences changed{f' ({changes})' if changes else ''}; "
+            f"{self.unchanged:,} mentions are the same."
+        ]
+        rows = [
+            [word(type_), *(f"{number:,}" for number in astuple(one))]
+            for type_, one in sorted(self.per_type.items())
+        ]
+        heads = ("type", *(field.name.replace("_", " ") for field in fields(TypeCounts)))
+        parts.append(notebook_table(heads, rows) if rows else "")
+        shown = [[one.old._repr_html_(), one.new._repr_html_()] for one in self.changed[:_IN_NOTEBOOK]]
+        parts.append(notebook_table(("before", "after"), shown, words=2) if shown else "")
+        if more := self.changed_sentences - len(shown):
+            parts.append(f"<div>{more:,} more changed sentences.</div>")
+        return notebook(*parts)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -10,8 +10,9 @@ from collections import Counter
 from dataclasses import astuple
 
 from cfner.corpus.sentence import Span
+from cfner.files.html import text, word
 from cfner.network.prediction import Prediction
-from cfner.pages.page import figure, head, table, text, whole_page, word
+from cfner.pages.page import figure, head, table, whole_page
 from cfner.practice.diff.diff import ModelDiff, SentenceDiff, around, blank_before
 from cfner.practice.diff.pairs import KINDS, Change, Kind, Verdict
 

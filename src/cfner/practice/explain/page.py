@@ -6,7 +6,8 @@ itself to load or run anything (Content-Security-Policy).
 
 from __future__ import annotations
 
-from cfner.pages.page import figure, head, table, text, whole_page, word
+from cfner.files.html import text, word
+from cfner.pages.page import figure, head, table, whole_page
 from cfner.practice.explain.explanation import (
     Distribution,
     EpochSelection,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from cfner.evaluation.intervals import RESAMPLES, Interval
 from cfner.evaluation.randomisation import SWAPS
+from cfner.files.html import notebook, notebook_bar, notebook_table, text, word
 from cfner.practice.learn.power import Power
 
 Verdict = Literal[
@@ -102,6 +103,29 @@ class GuardReport:
         """Undecided types whose loss is above the limit as measured."""
         undecided = (report for report in self.types if report.verdict == "undecided")
         return tuple(report.type for report in undecided if report.loss.value > self.max_forgetting)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: old types before and after, what they lost, and the verdicts."""
+        rows = [
+            [
+                word(row.type),
+                f"{row.mentions:,}",
+                notebook_bar(row.before.value),
+                notebook_bar(row.after.value),
+                f"{row.loss.value:.1f} [{row.loss.low:.1f}, {row.loss.high:.1f}]",
+                f"<b>{text(row.verdict)}</b>" if row.verdict == "lost" else text(row.verdict),
+            ]
+            for row in self.types
+        ]
+        title = (
+            f"{'Refused' if self.refused else 'Not refused'}: F1 of old types on {self.sentences:,} sentences"
+        )
+        parts = [f"<b>{title}</b>"]
+        head = ("type", "gold", "F1 before", "F1 after", "lost (95 %)", "verdict")
+        parts.append(notebook_table(head, rows) if rows else "")
+        if self.absent:
+            parts.append(f"<div>Not in these sentences: {', '.join(map(word, self.absent))}.</div>")
+        return notebook(*parts)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,65 @@
+"""HTML made of untrusted text: for pages, and for what objects show of themselves in a notebook.
+
+A notebook is light or dark by its own choice and may strip style sheets, so its fragments carry their styles
+with them, in colours that let the ground shine through. They have no script, no link, and no identifier.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from cfner.files.safe_text import visible
+
+_CELL = "padding:.25em .8em .25em 0;text-align:{};border:0;border-top:1px solid rgba(128,128,128,.25)"
+_HEAT = "13,148,136"  # of bars, as in the pictures of a report
+
+
+def text(value: object) -> str:
+    """Text, never markup; control characters and lone surrogates are made visible."""
+    return escape(visible(str(value)), quote=True)
+
+
+def word(value: str) -> str:
+    return f"<bdi>{text(value)}</bdi>"  # isolated, so that a right-to-left word cannot reorder the page
+
+
+def notebook(*parts: str) -> str:
+    """A fragment for a notebook. Dollar signs in it are no formulas (the classes are MathJax's)."""
+    style = "font:14px/1.5 system-ui,sans-serif;max-width:62rem;overflow-x:auto"
+    return f'<div class="tex2jax_ignore mathjax_ignore" style="{style}">{"".join(parts)}</div>'
+
+
+def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
+    """``rows`` are ready cells; the first ``words`` columns are aligned left, the others are figures."""
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        return "".join(
+            f'<{tag} style="{_CELL.format("left" if column < words else "right")}">{cell}</{tag}>'
+            for column, cell in enumerate(row)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    heads = cells("th", [text(name) for name in head])
+    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.4em 0"
+    return f'<table style="{style}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def notebook_bar(percent: float) -> str:
+    """A bar of 0 to 100, beside the figure that it shows."""
+    wide = f"{min(max(percent, 0.0), 100.0):.1f}%"
+    colours = f"rgba({_HEAT},.75) {wide},rgba(128,128,128,.15) {wide}"
+    style = "display:inline-block;width:8em;height:.7em;border-radius:.35em;vertical-align:middle"
+    return f'<span style="{style};background:linear-gradient(to right,{colours})"></span> {percent:.1f}'
+
+
+def notebook_mark(value: str, label: str, note: str = "") -> str:
+    """Words with the name of their type, in a colour of its own."""
+    hue = zlib.crc32(label.encode("utf-8", "surrogatepass")) % 360
+    style = f"background:hsla({hue},75%,50%,.2);border-bottom:2px solid hsla({hue},75%,45%,.7)"
+    small = '<small style="font-weight:600;margin-left:.4em;opacity:.85">'
+    return (
+        f'<mark style="{style};color:inherit;border-radius:.35em;padding:.1em .35em">{word(value)}'
+        f"{small}{word(label)}{f' {text(note)}' if note else ''}</small></mark>"
+    )

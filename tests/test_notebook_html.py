@@ -1,0 +1,101 @@
+"""What objects show of themselves in a notebook: all of it, and untrusted text stays text."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from cfner.corpus.sentence import Sentence, Span
+from cfner.evaluation.scores import Counts, Scores
+from cfner.network.prediction import Prediction, entity_of
+from cfner.practice.diff.diff import ModelDiff, compare
+from hostile import PIECES
+from test_type_bars import guard_of, old_type
+
+TAGS = {"div", "mark", "small", "bdi", "b", "span", "table", "thead", "tbody", "tr", "th", "td"}
+
+
+class Reader(HTMLParser):
+    """Elements and attributes as a browser sees them, and the text that is left."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text, self.open = "", list[str]()
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS
+        for name, value in attributes:
+            assert name in {"style", "class", "dir"}
+            assert "url(" not in (value or "") and "expression" not in (value or "")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def seen(thing: object) -> str:
+    html = thing._repr_html_()  # type: ignore[attr-defined]
+    html.encode("utf-8")
+    reader = Reader(html)
+    assert reader.open == []
+    return reader.text
+
+
+def prediction(words: tuple[str, ...], *spans: Span) -> Prediction:
+    sentence = Sentence(words, ())
+    return Prediction(sentence, tuple(entity_of(sentence, span, 0.875) for span in spans))
+
+
+def diff_of(pairs: list[tuple[Prediction, Prediction]], old: str, new: str) -> ModelDiff:
+    found = ModelDiff(old, new, (), (), ())
+    for one, other in pairs:
+        compare(found, one, other, 1000)
+    return found
+
+
+def test_a_prediction_is_its_text_with_mentions_marked() -> None:
+    found = prediction(("Ada", "Lovelace", "in", "London"), Span(0, 2, "person"), Span(3, 4, "city"))
+    assert seen(found) == "Ada Lovelaceperson 0.88 in Londoncity 0.88"
+    assert found._repr_html_().count("<mark") == 2
+    long = prediction(("word",) * 3000, Span(0, 1, "a"), Span(2999, 3000, "b"))
+    assert "… 9,999 more characters" in seen(long) and len(long._repr_html_()) < 7000
+
+
+def test_scores_are_a_table_with_bars() -> None:
+    shown = seen(Scores(("person", "city"), {"person": Counts(8, 10, 10), "city": Counts(0, 5, 0)}))
+    assert "person 80.080.080.01010" in shown and "all (micro)" in shown and "all (macro) 40.0" in shown
+
+
+def test_a_guard_report_says_what_was_lost() -> None:
+    shown = seen(guard_of(old_type("person", 80, 40, "lost"), old_type("city", 70, 70, "unchanged")))
+    assert shown.startswith("Refused: F1 of old types on 300 sentences")
+    assert "40.0 [39.0, 41.0]lost" in shown and "unchanged" in shown
+
+
+def test_a_diff_shows_counts_and_sentences() -> None:
+    words = ("Ada", "in", "London")
+    old = prediction(words, Span(0, 1, "person"))
+    new = prediction(words, Span(0, 1, "person"), Span(2, 3, "city"))
+    shown = seen(diff_of([(old, new)] * 20, "before", "after"))
+    assert "before → after: 20 of 20 sentences changed (20 gained)" in shown
+    assert "Londoncity 0.88" in shown and "10 more changed sentences" in shown
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_whatever_a_text_or_a_label_holds_stays_text(piece: str) -> None:
+    words = (piece or "x", "in", piece or "x")
+    one, two = prediction(words, Span(0, 1, piece)), prediction(words, Span(2, 3, piece))
+    for thing in (
+        one,
+        Scores((piece,), {piece: Counts(1, 2, 3)}),
+        guard_of(old_type(piece, 80, 40, "lost")),
+        diff_of([(one, two)], piece, piece),
+    ):
+        shown = seen(thing)
+        assert all(sign.isprintable() for sign in shown)
