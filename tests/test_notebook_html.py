@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner
 
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
+from cfner.evaluation.intervals import Interval
 from cfner.evaluation.scores import Counts, Scores
 from cfner.network.prediction import Prediction, entity_of
+from cfner.pages.before_after import TypeBars, before_after
 from cfner.practice.diff.diff import ModelDiff, compare
 from hostile import PIECES
 from test_type_bars import guard_of, old_type
@@ -78,6 +84,27 @@ def test_a_guard_report_says_what_was_lost() -> None:
     assert "40.0 [39.0, 41.0]lost" in shown and "unchanged" in shown
 
 
+def test_learned_is_a_picture_and_its_figures(one_step: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
+    """As a page, which the command writes, and in a notebook."""
+    from cfner.cli.main import app
+    from cfner.corpus.writers import write_sentences
+
+    new, guard, html = (tmp_path / name for name in ("new.conll", "guard.conll", "learned.html"))
+    write_sentences([s.only(["dish"]) for s in tiny_corpus.train], new, format="conll")
+    write_sentences([s.only(["city"]) for s in tiny_corpus.test], guard, format="conll")
+    call = ["learn", str(one_step), str(new), "--out", str(tmp_path / "out"), "--guard", str(guard)]
+    call += ["--method", "finetune", "--epochs", "1", "--folds", "2", "--html", str(html)]
+    done = CliRunner().invoke(app, call, env={"COLUMNS": "80"})
+    assert done.exit_code in (0, 3) and f"The page is in {html}." in done.output.replace("\n", "")
+    page = html.read_text("utf-8")
+    for told in ("city", "dish", "before", "after", "<svg", "95 % intervals", "Measured with"):
+        assert told in page
+    assert "<script" not in page and 'style="' not in page and "default-src 'none'" in page
+    before = html.read_bytes()
+    again = CliRunner().invoke(app, call)
+    assert "the file exists" in str(again.exception) and html.read_bytes() == before
+
+
 def test_a_diff_shows_counts_and_sentences() -> None:
     words = ("Ada", "in", "London")
     old = prediction(words, Span(0, 1, "person"))
@@ -91,6 +118,8 @@ def test_a_diff_shows_counts_and_sentences() -> None:
 def test_whatever_a_text_or_a_label_holds_stays_text(piece: str) -> None:
     words = (piece or "x", "in", piece or "x")
     one, two = prediction(words, Span(0, 1, piece)), prediction(words, Span(2, 3, piece))
+    row = TypeBars(piece, Interval(80, 70, 90), Interval(60, 50, 70), "lost")
+    ElementTree.fromstring(before_after([row], piece).file())
     for thing in (
         one,
         Scores((piece,), {piece: Counts(1, 2, 3)}),

@@ -28,7 +28,7 @@ Flag = o.Flag
 
 @first_options(
     *("out", "in_place", "types", "guard", "max_forgetting", "unlabelled", "replay"),
-    *("method", "epochs", "json"),
+    *("method", "epochs", "html", "json"),
 )
 def learn(
     model: o.Checkpoint,
@@ -104,6 +104,8 @@ def learn(
         bool,
         Flag("--unchecked", help="Learn although 'cfner check' finds something that is surely wrong."),
     ] = False,
+    html: o.Html = None,
+    overwrite: o.ReplaceHtml = False,
     json: o.Json = False,
 ) -> None:
     """Teach a model new entity types from text labelled with them alone, and report what became of the old.
@@ -116,6 +118,10 @@ def learn(
     given = from_flags(locals(), set_)
     from cfner.practice.learn.learn import learn as learn_types
 
+    if html is not None:
+        from cfner.corpus.writers import refuse_existing
+
+        refuse_existing(html, overwrite)  # before the work, and again when the page is there
     learned = learn_types(
         model,
         data,
@@ -142,6 +148,13 @@ def learn(
         print_json(learned.to_json())
     else:
         _tell(learned)
+    if html is not None:  # last: the step is saved, whatever becomes of the page
+        from cfner.pages.page import write_page
+        from cfner.practice.learn.page import page
+
+        write_page(html, page(learned), overwrite=overwrite)
+        if not json:
+            say(f"The page is in {html}.", wrap=False)
     if not learned.accepted:
         raise typer.Exit(REFUSED)
 

@@ -12,7 +12,7 @@ from html import escape
 
 from cfner.files.safe_text import visible
 
-_CELL = "padding:.25em .8em .25em 0;text-align:{};border:0;border-top:1px solid rgba(128,128,128,.25)"
+_CELL = "padding:.25em .8em .25em 0;border:0;border-top:1px solid rgba(128,128,128,.25);text-align:{}"
 _HEAT = "13,148,136"  # of bars, as in the pictures of a report
 
 
@@ -35,14 +35,15 @@ def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words:
     """``rows`` are ready cells; the first ``words`` columns are aligned left, the others are figures."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
+        sides = ["left" if column < words else "right;white-space:nowrap" for column in range(len(row))]
         return "".join(
-            f'<{tag} style="{_CELL.format("left" if column < words else "right")}">{cell}</{tag}>'
-            for column, cell in enumerate(row)
+            f'<{tag} style="{_CELL.format(side)}">{cell}</{tag}>'
+            for side, cell in zip(sides, row, strict=True)
         )
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     heads = cells("th", [text(name) for name in head])
-    style = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.4em 0"
+    style = "border-collapse:collapse;color:inherit;font-size:inherit;margin:.4em 0"
     return f'<table style="{style}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
 
 

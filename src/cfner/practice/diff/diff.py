@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import tee
 from typing import Any
 
@@ -45,6 +45,12 @@ class SentenceDiff:
         ]
         about = {"text": shown["text"], "tokens": shown["tokens"], "source": self.sentence.source}
         return {**about, "changes": changes}
+
+
+TYPE_COLUMNS = (  # of a table of types and their counts
+    *("type", "before", "after", "unchanged", "lost", "gained", "moved"),
+    *("to another type", "from another"),
+)
 
 
 @dataclass
@@ -104,8 +110,7 @@ class ModelDiff:
             [word(type_), *(f"{number:,}" for number in astuple(one))]
             for type_, one in sorted(self.per_type.items())
         ]
-        heads = ("type", *(field.name.replace("_", " ") for field in fields(TypeCounts)))
-        parts.append(notebook_table(heads, rows) if rows else "")
+        parts.append(notebook_table(TYPE_COLUMNS, rows) if rows else "")
         shown = [[one.old._repr_html_(), one.new._repr_html_()] for one in self.changed[:_IN_NOTEBOOK]]
         parts.append(notebook_table(("before", "after"), shown, words=2) if shown else "")
         if more := self.changed_sentences - len(shown):

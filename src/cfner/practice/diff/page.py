@@ -13,7 +13,7 @@ from cfner.corpus.sentence import Span
 from cfner.files.html import text, word
 from cfner.network.prediction import Prediction
 from cfner.pages.page import figure, head, table, whole_page
-from cfner.practice.diff.diff import ModelDiff, SentenceDiff, around, blank_before
+from cfner.practice.diff.diff import TYPE_COLUMNS, ModelDiff, SentenceDiff, around, blank_before
 from cfner.practice.diff.pairs import KINDS, Change, Kind, Verdict
 
 _CONTEXT = 14  # words shown on each side of a change
@@ -30,10 +30,6 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "wrong": "became wrong",
     "still wrong": "still wrong",
 }
-_COLUMNS = (
-    *("type", "before", "after", "unchanged", "lost", "gained", "moved"),
-    *("to another type", "from another"),
-)
 
 
 def page(diff: ModelDiff) -> str:
@@ -87,7 +83,7 @@ def _types(diff: ModelDiff) -> str:
         rows.append(f"<tr><td>{word(type_)}</td>{cells}</tr>")
     if not rows:
         return "<section><p class='lead'>Neither model finds a mention in this text.</p></section>"
-    shown = table(head(*_COLUMNS), "".join(rows), "types")
+    shown = table(head(*TYPE_COLUMNS), "".join(rows), "types")
     return f"<section><h2>Per type <span>mentions</span></h2><div class='scroll'>{shown}</div></section>"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cfner.evaluation.estimate import Estimate
 from cfner.evaluation.scores import Scores
+from cfner.files.html import notebook, notebook_bar, notebook_table, text, word
 from cfner.practice.check.findings import Finding
 from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.guard_report import GuardReport
@@ -43,6 +44,22 @@ class Learned:
     cost: Cost
     findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
     left_out: tuple[str, ...] = ()  # what of the given data was not used, in words
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: what was learned, the old types before and after, the new ones."""
+        types = ", ".join(map(word, (*self.plan.new, *self.plan.more)))
+        outcome = "" if self.accepted else ", and refused"
+        parts = [f"<b>Learned{outcome}: {types}</b> (step {self.step} of {word(str(self.folder))})"]
+        if self.guard is not None:
+            parts.append(self.guard._repr_html_())
+        if self.estimate is not None and self.estimate.types:
+            rows = [
+                [word(row.type), f"{row.mentions:,}", notebook_bar(row.f1.value)]
+                for row in self.estimate.types
+            ]
+            parts.append(notebook_table(("new type", "gold", "F1"), rows))
+            parts.append(f"<div>Measured with {text(self.estimate.in_words())}.</div>")
+        return notebook(*parts)
 
     def to_json(self) -> dict[str, Any]:
         return {
