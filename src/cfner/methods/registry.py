@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from cfner.errors import ConfigError, nearest, problems
 from cfner.methods.context import StepContext, Targets
+from cfner.network.head import HeadKind
 from cfner.network.network import Network
 from cfner.objective.teacher import WordScores
 from cfner.objective.terms import Objective
@@ -55,6 +56,9 @@ class Method:
     # so that a grid computes it once. Otherwise the hooks are called in it, too, without a teacher.
     plain_first_step: ClassVar[bool] = True
     adds_experts: ClassVar[bool] = False  # whether it goes on from a model that has experts
+    # the head of a fresh model, where the method is not itself with another; it then has a first step of its
+    # own. None: the setting's
+    head: ClassVar[HeadKind | None] = None
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
     published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
 
@@ -144,6 +148,11 @@ def register(method: M) -> M:
             f"The method '{method.name}' has no objective: nothing says what its steps minimise.",
             remedy="Write 'def objective(self, ctx)' in its class; 'cfner bench add-method NAME' writes an "
             "example.",
+        )
+    if method.head and method.plain_first_step:
+        raise ConfigError(
+            f"The method '{method.name}' has a head of its own, but a first step that it shares with others.",
+            remedy="Write 'plain_first_step = False' in its class.",
         )
     known: dict[str, Any] = _WRAPPERS if issubclass(method, Wrapper) else _METHODS
     if method.name in known and known[method.name].__qualname__ != method.__qualname__:

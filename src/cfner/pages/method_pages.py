@@ -215,7 +215,7 @@ def _habits(method: Method) -> str:
         lines.append(_first_paragraph(type(method).finish))
     if method.from_scratch:
         lines.append("Each step starts again from the pretrained encoder, on the data of all steps so far.")
-    if method.grouping:
+    if type(method).begin is not Method.begin:
         lines.append(_first_paragraph(type(method).begin))
     elif method.freezes_old_rows:
         lines.append("The head's rows of old types are frozen (O's row too with `freeze_other`).")

@@ -29,7 +29,9 @@ class TrainingConfig(BaseModel):
     parameters: dict[str, Any] = Field(default_factory=dict, description="the method's own parameters")
     as_published: bool = Field(False, description="parameters that are not given have the paper's values")
     without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
-    head: Literal["cosine", "linear"] = Field("cosine", description="head of a fresh model")
+    head: Literal["cosine", "linear"] = Field(
+        "cosine", description="head of a fresh model, unless the method needs another"
+    )
     sigma: float = Field(16.0, gt=0, description="scale of the cosine head at the start; learned")
     freeze_other: bool = Field(False, description="freeze O's row with the old types' rows")
     freeze_layers: int = Field(

@@ -187,13 +187,14 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
     if replayed and not own_others and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
     if first:
+        kind = method.head or config.head
         if own_others and not ctx.labels.other_id:
-            network.head = empty_head(config.head, network.head.hidden, config.sigma).to(network.device)
+            network.head = empty_head(kind, network.head.hidden, config.sigma).to(network.device)
             grow(network, ctx.ask(network), ctx.data.gold, ctx.labels)
         else:  # at random; also where a bound starts from scratch with the labels of a checkpoint
             labels, hidden = ctx.labels, network.head.hidden
             head = make_head(
-                config.head, hidden, len(labels), config.sigma, groups=labels.group_of, other=labels.other_id
+                kind, hidden, len(labels), config.sigma, groups=labels.group_of, other=labels.other_id
             )
             network.head = head.to(network.device)
         targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, {})
