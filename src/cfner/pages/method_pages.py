@@ -28,7 +28,7 @@ _SYMBOLS = (
     "over O and the old labels. Means are over the tokens of a batch."
 )
 _OWN_OTHERS = (
-    "Labels form groups $g$, each with an Other class $O_g$ of its own: here each type is one. $p_g$ is the "
+    "Labels form groups $g$, each with an Other class $O_g$ of its own: here {whose} one. $p_g$ is the "
     "student's softmax over $O_g$ and the labels of the group, $q_g$ the old model's, $y_{i,g}$ a word's "
     "label in the group. Means are over the words of a batch, one for each group; groups are summed."
 )
@@ -132,7 +132,9 @@ def _losses(method: Method) -> list[str]:
             "",
             *([_effect(term), ""] if _effect(term) else []),
         ]
-    return [_OWN_OTHERS if method.grouping else _SYMBOLS, "", *lines, _habits(method)]
+    whose = "the types of a step are" if method.grouping == "step" else "each type is"
+    symbols = _OWN_OTHERS.replace("{whose}", whose) if method.grouping else _SYMBOLS
+    return [symbols, "", *lines, _habits(method)]
 
 
 def _first_line(term: Term) -> str:

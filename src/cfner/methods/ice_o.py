@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from cfner.methods import (
+    ClassifyGroups,
+    Grouping,
+    HeadKind,
+    Method,
+    Network,
+    Objective,
+    StepContext,
+    Targets,
+    WordScores,
+    group_targets,
+    register,
+)
+
+
+@register
+class IceO(Method):
+    """A classifier of its own for each step on a frozen encoder, and the score of Other a constant.
+
+    The first step trains the encoder. After it a step trains the rows of its types alone, by a softmax over
+    these labels and a constant score $\\delta$ for Other: what was learned before is not in it. A word gets
+    the label with the highest score of all steps, or O if that is $\\delta$. The paper does not say what
+    $\\delta$ is. Here it is 0: every label has a bias, which makes any other constant the same model.
+    """
+
+    name: ClassVar[str] = "ice-o"
+    title: ClassVar[str] = "ICE-O"
+    paper: ClassVar[str] = (
+        "Liu and Huang 2023, Teamwork Is Not Always Good: An Empirical Study of Classifier Drift in "
+        "Class-incremental Information Extraction (Findings of ACL)"
+    )
+    good_for: ClassVar[str] = "Adding types in seconds to a model whose scores for the old ones must stay."
+    promise: ClassVar[str] = (
+        "Nothing that was learned before changes by a bit, so no type is forgotten. A new type may still "
+        "claim words of an old one."
+    )
+    reads_unlabelled: ClassVar[bool] = False
+    plain_first_step: ClassVar[bool] = False
+    head: ClassVar[HeadKind | None] = "linear"  # in which the Other of a group is the constant 0
+
+    @property
+    def grouping(self) -> Grouping | None:
+        return "step"
+
+    def begin(self, network: Network, ctx: StepContext) -> None:
+        """Only the rows of the step's types move, and after the first step not the encoder either."""
+        trained = set(ctx.roles.new)
+        network.head.freeze([row for row in range(network.labels) if row not in trained])
+        if ctx.has_old:
+            network.body.requires_grad_(False)
+
+    def objective(self, ctx: StepContext) -> Objective:
+        return Objective((ClassifyGroups(),))
+
+    def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """A word teaches the step's own classifier its label, or that it is of none of the step's types."""
+        return Targets(ctx.data.gold, groups=group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups))
