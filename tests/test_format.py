@@ -84,7 +84,7 @@ def test_a_newer_format_is_refused_with_the_version_to_install(
     seal(folder)
     readers: list[Any] = [ContinualTagger.load, open_model, history, verify]
     for read in readers:
-        with pytest.raises(ModelError, match="in format 99; this version reads formats up to 4") as caught:
+        with pytest.raises(ModelError, match="in format 99; this version reads formats up to 5") as caught:
             read(old_model)
         assert str(caught.value).endswith(told)
         assert "\x1b" not in str(caught.value)

@@ -24,7 +24,7 @@ from cfner.methods.registry import (
     wrapper_names,
 )
 from cfner.network.grow_experts import refuse_top, with_expert
-from cfner.network.head import HeadKind
+from cfner.network.head import Head, HeadKind
 from cfner.network.network import Network
 from cfner.network.probes import AttentionMaps, Features, LayerSums, Probe, Reading
 from cfner.objective.effects import with_causal_effect
@@ -65,6 +65,7 @@ __all__ = [
     "Distil",
     "Features",
     "Grouping",
+    "Head",
     "HeadKind",
     "KeepFeatures",
     "KeepGroups",

@@ -31,10 +31,14 @@ class Network(nn.Module):
     the output of its prediction head, not the bare last hidden state).
     """
 
-    def __init__(self, body: nn.Module, head: Head) -> None:
+    def __init__(self, body: nn.Module, head: Head, parts: Mapping[str, Tensor] | None = None) -> None:
+        """``parts``: what a method keeps besides encoder and head, by name; saved with the model."""
         super().__init__()
         self.body = body
         self.head = head
+        self._parts = nn.Module()
+        for name, value in (parts or {}).items():
+            self.keep_part(name, value)
 
     def forward(
         self, batch: TokenBatch, probes: Sequence[Probe] = (), lower: CachedLowerLayers | None = None
@@ -74,12 +78,21 @@ class Network(nn.Module):
             body.set_attn_implementation(usual)
 
     @property
+    def parts(self) -> dict[str, Tensor]:
+        """What methods kept besides encoder and head, by name: it does not train, and predicts nothing."""
+        return dict(self._parts.named_buffers())
+
+    def keep_part(self, name: str, value: Tensor) -> None:
+        """Keep a tensor for later steps, in place of what had this name."""
+        self._parts.register_buffer(name, value.detach().clone())
+
+    @property
     def device(self) -> torch.device:
         return self.head.weight.device
 
     def frozen_copy(self) -> Network:
         """The teacher: same weights, no gradients, no dropout."""
-        teacher = Network(copy.deepcopy(self.body), copy_head(self.head))
+        teacher = Network(copy.deepcopy(self.body), copy_head(self.head), self.parts)
         teacher.requires_grad_(False)
         teacher.eval()
         return teacher

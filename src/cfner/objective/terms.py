@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cfner.errors import ConfigError, TrainingError
+from cfner.network.head import Head
 from cfner.network.probes import Features, Probe, Reading
 from cfner.objective.matching import ScoreBank
 
@@ -80,6 +81,8 @@ class TermInputs:
     cosines: Tensor | None = None  # [W, C] before sigma
     sigma: Tensor | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)  # the student's, by probe
+    head: Head | None = None  # the student's, for terms that score something else than the batch's words
+    parts: Mapping[str, Tensor] = field(default_factory=dict)  # what the network keeps, by name
 
     @property
     def teacher(self) -> TeacherView | None:

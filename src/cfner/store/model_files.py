@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -87,6 +88,7 @@ def write_model(folder: Path, model: LoadedModel) -> None:
                 else {}
             ),
             **({} if experts is None else {"experts": experts.model_dump()}),
+            **({"parts": {k: list(v.shape) for k, v in network.parts.items()}} if network.parts else {}),
             **({} if model.calibration is None else {"calibration": model.calibration.to_json()}),
             "max_length": model.max_length,
             "overlap": model.overlap,
@@ -172,4 +174,14 @@ def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace, experts: E
     head = make_head(
         facts["head"], hidden, len(labels), blocks=blocks, groups=labels.groups, other=labels.other_id
     )
-    return Network(body, head)
+    return Network(body, head, {name: torch.zeros(shape) for name, shape in _parts_in(facts).items()})
+
+
+def _parts_in(facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of what methods kept in the network, by name, checked."""
+    found = dict(facts.get("parts", {}))
+    for name, shape in found.items():
+        sizes = shape if isinstance(shape, list) else [None]
+        if not name.isidentifier() or not all(type(size) is int and size >= 0 for size in sizes):
+            raise ValueError(f"a part {name!r} of shape {shape!r}")
+    return {name: tuple(shape) for name, shape in found.items()}

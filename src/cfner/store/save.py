@@ -38,8 +38,9 @@ def save_step(
     def write(path: Path) -> None:
         write_model(path, model)
         experts = isinstance(model.network, ExpertNetwork)
-        calibrated = model.calibration is not None
-        write_json(path / FACTS, as_stored(record, parent, experts=experts, calibrated=calibrated))
+        calibrated, parts = model.calibration is not None, bool(model.network.parts)
+        stored = as_stored(record, parent, experts=experts, calibrated=calibrated, parts=parts)
+        write_json(path / FACTS, stored)
         if experts and target.exists():
             share_weights(path, target.step())
         if measured is not None:
@@ -61,7 +62,12 @@ def save_step(
 
 
 def as_stored(
-    record: Mapping[str, Any], parent: str | None, *, experts: bool = False, calibrated: bool = False
+    record: Mapping[str, Any],
+    parent: str | None,
+    *,
+    experts: bool = False,
+    calibrated: bool = False,
+    parts: bool = False,
 ) -> dict[str, Any]:
-    """A step's record as step.json holds it. ``experts``, ``calibrated``: what the model has."""
-    return {**record, "format": format_of(experts, calibrated), "parent": parent}
+    """A step's record as step.json holds it. ``experts``, ``calibrated``, ``parts``: what the model has."""
+    return {**record, "format": format_of(experts, calibrated, parts), "parent": parent}

@@ -19,8 +19,8 @@ FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
 REPORT = "report.json"  # how the step was judged
-FORMAT = 4  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
-_ONE_NETWORK, _EXPERTS, _CALIBRATED = 2, 3, 4  # earlier versions read what is written for less
+FORMAT = 5  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
+_ONE_NETWORK, _EXPERTS, _CALIBRATED, _PARTS = 2, 3, 4, 5  # earlier versions read what is written for less
 
 Made = TypeVar("Made")
 
@@ -73,8 +73,10 @@ def read_facts(step: StoredStep) -> dict[str, Any]:
     return read_as(step, FACTS, _checked)
 
 
-def format_of(experts: bool, calibrated: bool) -> int:
+def format_of(experts: bool, calibrated: bool, parts: bool) -> int:
     """The number that a step is written with: no higher than its files need."""
+    if parts:
+        return _PARTS
     return _CALIBRATED if calibrated else _EXPERTS if experts else _ONE_NETWORK
 
 

@@ -144,6 +144,8 @@ class PreparedStep:
             cosines=None if sigma is None else out.logits / sigma,
             sigma=sigma,
             readings=out.readings,
+            head=network.head,
+            parts=network.parts,
         )
 
 

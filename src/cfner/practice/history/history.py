@@ -219,10 +219,8 @@ def write_same_weights(
     link_files(source, path, leave_out=_WRITTEN_ANEW)
     write_json(path / LABELS, {**facts, **labels.to_json(), **calibrated})
     stored = {key: value for key, value in record.items() if key not in _OF_TRAINING}
-    experts = "experts" in facts
-    write_json(
-        path / FACTS, as_stored(stored, source.hash, experts=experts, calibrated=calibration is not None)
-    )
+    has = {"experts": "experts" in facts, "calibrated": calibration is not None, "parts": "parts" in facts}
+    write_json(path / FACTS, as_stored(stored, source.hash, **has))
 
 
 def _write_relabelled(
