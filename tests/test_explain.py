@@ -500,3 +500,16 @@ def test_a_step_that_learn_added_is_explained(
     assert isinstance(wrong, StreamError) and "This is not what step 2" in str(wrong)
     wrong = typed("explain", out, "new.conll", *other).exception
     assert isinstance(wrong, StreamError) and "old sentences (--replay)" in str(wrong)
+
+
+@pytest.mark.parametrize(
+    ("method", "term", "has_value"), [("tbcl", "erased_copy", True), ("is3", "prototypes", False)]
+)
+def test_losses_of_another_view_and_of_no_word_are_shown(
+    method: str, term: str, has_value: bool, models: Models
+) -> None:
+    """Every word is read in the copy too; the loss of kept prototypes is no word's."""
+    tokens = models.explain(method=method, sentence=0).tokens
+    for token in tokens:
+        (loss,) = [loss for loss in token.losses if loss.term == term]
+        assert (loss.value is not None) == has_value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,7 +35,9 @@ class EncodedText:
     word_refs: IntArray  # [words] its TokenRef, window after window
     word_bounds: IntArray  # [windows + 1] into word_positions and word_refs
     sentence_bounds: IntArray  # [sentences + 1]: TokenRefs of a sentence
+    subword_refs: IntArray  # [subwords] TokenRef of the word that a subword is of; -1: a special token
     pad_id: int
+    mask_id: int  # what stands for a word that is not to be read
     shortened_words: int  # words with more subwords than a window holds: their tail is not read
 
     @property
@@ -54,6 +56,12 @@ class EncodedText:
         """(sentence, word) of a TokenRef."""
         sentence = int(np.searchsorted(self.sentence_bounds, ref, side="right")) - 1
         return sentence, int(ref - self.sentence_bounds[sentence])
+
+    def masked(self, words: npt.NDArray[np.bool_]) -> EncodedText:
+        """The same windows with every subword of these words ``[words]`` masked, by TokenRef."""
+        hidden = (self.subword_refs >= 0) & words[self.subword_refs]
+        ids = np.where(hidden, self.mask_id, self.input_ids).astype(np.int32)
+        return replace(self, input_ids=ids)
 
     def window_of_refs(self) -> IntArray:
         """[words] the window that owns each TokenRef."""
@@ -94,9 +102,11 @@ def encode(
     parts: list[npt.NDArray[np.int32]] = []
     positions: list[npt.NDArray[np.int32]] = []
     refs: list[IntArray] = []
+    words_of: list[IntArray] = []
     sentence_bounds = np.concatenate([[0], np.cumsum([len(s) for s in sentences], dtype=np.int64)])
     shortened = 0
     head, tail = np.array(prefix, dtype=np.int32), np.array(suffix, dtype=np.int32)
+    around = np.full(len(head), -1), np.full(len(tail), -1)
     for index, (all_ids, all_starts) in enumerate(_subwords(sentences, tokenizer)):
         ids, starts, cut = _shorten_giants(all_ids, all_starts, capacity)
         shortened += cut
@@ -105,6 +115,8 @@ def encode(
             parts.append(np.concatenate([head, ids[starts[begin] : starts[end]], tail]))
             positions.append((starts[own_from:own_to] - starts[begin] + len(prefix)).astype(np.int32))
             refs.append(np.arange(first_ref + own_from, first_ref + own_to, dtype=np.int64))
+            read = np.repeat(np.arange(first_ref + begin, first_ref + end), np.diff(starts[begin : end + 1]))
+            words_of.append(np.concatenate([around[0], read, around[1]]))
     return EncodedText(
         input_ids=np.concatenate(parts) if parts else np.empty(0, np.int32),
         window_bounds=_bounds(parts),
@@ -112,9 +124,17 @@ def encode(
         word_refs=np.concatenate(refs) if refs else np.empty(0, np.int64),
         word_bounds=_bounds(refs),
         sentence_bounds=sentence_bounds,
+        subword_refs=np.concatenate(words_of) if words_of else np.empty(0, np.int64),
+        mask_id=_mask_id(tokenizer),
         pad_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0,
         shortened_words=shortened,
     )
+
+
+def _mask_id(tokenizer: Any) -> int:
+    """The tokenizer's mask; its unknown token, or padding, if it has none."""
+    known = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
+    return int(next((number for number in known if number is not None), 0))
 
 
 def _bounds(groups: Sequence[npt.NDArray[Any]]) -> IntArray:

@@ -6,7 +6,7 @@ What the author of a method needs comes from here, and from nowhere else in this
 import importlib
 import pkgutil
 
-from cfner.batches.step_data import IGNORE
+from cfner.batches.step_data import IGNORE, StepData
 from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
 from cfner.methods.old_mentions import OldMentions
@@ -85,6 +85,7 @@ __all__ = [
     "Slice",
     "Step",
     "StepContext",
+    "StepData",
     "Targets",
     "TeacherView",
     "Term",

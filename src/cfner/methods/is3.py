@@ -124,7 +124,9 @@ class IS3(Method):
         """
         (features,) = ctx.ask(network, [Features()]).readings["features"]
         before = network.parts.get(PROTOTYPES, features.new_zeros(0, features.shape[1]))
-        network.keep_part(PROTOTYPES, prototypes(before, features, ctx.data.gold, ctx.roles.new, network.labels))
+        network.keep_part(
+            PROTOTYPES, prototypes(before, features, ctx.data.gold, ctx.roles.new, network.labels)
+        )
 
 
 def prototypes(before: Tensor, features: Tensor, gold: Tensor, new: tuple[int, ...], labels: int) -> Tensor:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from cfner.batches.step_data import StepData
 from cfner.errors import ConfigError, nearest, problems
 from cfner.methods.context import StepContext, Targets
 from cfner.network.head import HeadKind
@@ -120,6 +121,13 @@ class Method:
         for words of unlabelled text.
         """
         return Targets(ctx.data.known_labels)
+
+    def views(self, ctx: StepContext) -> Mapping[str, StepData]:
+        """Other ways to read the step's text, by name: the same windows and words, with other subwords or
+        labels. The student reads a batch in each of them too, and so do the teachers: ``teachers`` and
+        ``targets`` are called for each, with its data. Default: none. Not called in a first step.
+        """
+        return {}
 
     def objective(self, ctx: StepContext) -> Objective:
         """What a step after the first minimises. It looks at numbers, roles and epochs, not at the data."""

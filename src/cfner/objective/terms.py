@@ -83,6 +83,8 @@ class TermInputs:
     readings: Mapping[str, Reading] = field(default_factory=dict)  # the student's, by probe
     head: Head | None = None  # the student's, for terms that score something else than the batch's words
     parts: Mapping[str, Tensor] = field(default_factory=dict)  # what the network keeps, by name
+    # the same words in the same order, read in another way: what is said of them there
+    views: Mapping[str, TermInputs] = field(default_factory=dict)
 
     @property
     def teacher(self) -> TeacherView | None:
@@ -135,6 +137,7 @@ class TermInputs:
                 for name, view in self.teachers.items()
             },
             readings=per_word(self.readings),
+            views={name: view.word(row) for name, view in self.views.items()},
         )
 
 

@@ -161,6 +161,7 @@ def _settings(term: Term) -> str:
         f"`{field.name}` = {getattr(term, field.name)}"
         for field in fields(term)
         if field.name not in {"name", "weight", "predictions"}
+        and not isinstance(getattr(term, field.name), Objective)
     ]
     return f" With {', '.join(own)}." if own else ""
 
@@ -211,6 +212,8 @@ def _selection(curriculum: Curriculum) -> str:
 def _habits(method: Method) -> str:
     """What a method does beside its losses."""
     lines = []
+    if type(method).views is not Method.views:
+        lines.append(_first_paragraph(type(method).views))
     if type(method).targets is not Method.targets:
         lines.append(_first_paragraph(type(method).targets))
     if type(method).finish is not Method.finish:

@@ -203,7 +203,7 @@ class BatchLosses:
         if bank is not None and self.window_of_ref is not None:
             self._encode_matches(bank, batch, self.window_of_ref)
         out: TaggerOutput = self.model(batch, self.probes, self.lower)
-        losses = prepared.objective.losses(prepared.inputs(self.network, batch, out, epoch))
+        losses = prepared.objective.losses(prepared.inputs(self.network, batch, out, epoch, self.model))
         if bank is not None:
             bank.update(batch.refs, out.logits)
         return losses, prepared.objective.total(losses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from cfner.batches.loader import TokenBatch
+from cfner.batches.loader import TokenBatch, collate
 from cfner.batches.step_data import StepData
 from cfner.methods.context import Targets
 from cfner.methods.registry import Method
@@ -64,6 +64,12 @@ class TrainingContext:
             raise AttributeError("a first step has no old network")
         return self.known
 
+    def reading(self, data: StepData) -> TrainingContext:
+        """The same step with its text read in another way."""
+        return TrainingContext(
+            self.step, self.labels, self.current, data, self.config, self.known, self.own_others
+        )
+
     def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
         return score_words(
             network,
@@ -88,6 +94,7 @@ class PreparedStep:
     teachers: Mapping[str, WordScores] = field(default_factory=dict)
     bank: ScoreBank | None = None
     old: Network | None = None  # only where a probe reads it again for every batch
+    views: Mapping[str, PreparedStep] = field(default_factory=dict)  # the same step, read in other ways
 
     @property
     def teacher(self) -> WordScores | None:
@@ -108,11 +115,19 @@ class PreparedStep:
             annotated=self.annotated.to(device),
             groups=None if self.groups is None else self.groups.to(device),
             bank=None if self.bank is None else self.bank.on(device),
+            views={name: view.on(device) for name, view in self.views.items()},
         )
 
-    def inputs(self, network: Network, batch: TokenBatch, out: TaggerOutput, epoch: int) -> TermInputs:
+    def inputs(
+        self,
+        network: Network,
+        batch: TokenBatch,
+        out: TaggerOutput,
+        epoch: int,
+        read: Callable[[TokenBatch, Sequence[Probe]], TaggerOutput] | None = None,
+    ) -> TermInputs:
         """What the losses of a batch read. ``out`` is what the student said of it, with what the objective's
-        probes read.
+        probes read. ``read``: how the student reads the batch in other views; default: as the network does.
         """
         refs, now = batch.refs, {}
         if self.old is not None:
@@ -146,7 +161,22 @@ class PreparedStep:
             readings=out.readings,
             head=network.head,
             parts=network.parts,
+            views={
+                name: view._in_view(network, batch, epoch, read or network)
+                for name, view in self.views.items()
+            },
         )
+
+    def _in_view(
+        self,
+        network: Network,
+        batch: TokenBatch,
+        epoch: int,
+        read: Callable[[TokenBatch, Sequence[Probe]], TaggerOutput],
+    ) -> TermInputs:
+        """What losses read of a batch of the step's usual text in this view of it."""
+        here = collate(self.data.text, batch.windows.cpu().numpy()).to(batch.refs.device)
+        return self.inputs(network, here, read(here, self.objective.probes), epoch)
 
 
 def roles_of(
@@ -216,7 +246,7 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
         bank = ScoreBank(table, _scores_at_start(network, teacher, table))
     targets = Targets(ctx.data.known_labels) if plain else method.targets(ctx, teachers)
     reads_old = any(not probe.cached for probe in objective.probes)
-    return PreparedStep(
+    prepared = PreparedStep(
         ctx.data,
         roles,
         objective,
@@ -227,6 +257,18 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
         bank,
         ctx.old if reads_old else None,
     )
+    return replace(prepared, views={} if plain else _views(prepared, ctx, method))
+
+
+def _views(prepared: PreparedStep, ctx: TrainingContext, method: Method) -> dict[str, PreparedStep]:
+    """The step in the other ways in which the method wants its text read. Matches are of the usual one."""
+    views = {}
+    for name, data in method.views(ctx).items():
+        seen = ctx.reading(data)
+        teachers = method.teachers(seen)
+        targets = method.targets(seen, teachers)
+        views[name] = replace(prepared, data=data, targets=targets, teachers=teachers, bank=None)
+    return views
 
 
 def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace) -> None:

@@ -112,16 +112,21 @@ def _reads(term: Term, token: TermInputs) -> bool:
     """Whether a term uses a token: then, and only then, a NaN in the student's answer reaches its value."""
     if not term.of_words:
         return True  # a loss of whole windows
+    return bool(term(_spoilt(token)).isnan())
+
+
+def _spoilt(token: TermInputs) -> TermInputs:
+    """The token with NaN for the student's answer, in other views of it too."""
     nan = float("nan")
     cosines = None if token.cosines is None else torch.full_like(token.cosines, nan)
-    spoilt = replace(
+    return replace(
         token,
         logits=torch.full_like(token.logits, nan),
         features=torch.full_like(token.features, nan),
         cosines=cosines,
         readings={n: tuple(torch.full_like(part, nan) for part in r) for n, r in token.readings.items()},
+        views={name: _spoilt(view) for name, view in token.views.items()},
     )
-    return bool(term(spoilt).isnan())
 
 
 def _acts(term: Term, token: TermInputs) -> bool:
