@@ -28,7 +28,8 @@ from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training import step as training_step
 from cfner.training.loop import BatchLosses
-from cfner.training.preparation import PreparedStep, TrainingContext
+from cfner.training.preparation import TrainingContext
+from cfner.training.prepared_step import PreparedStep
 from cfner.training.record import StepRecord
 
 

@@ -29,7 +29,7 @@ from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import PRESETS, TrainingConfig
 from cfner.training.loop import BatchLosses
-from cfner.training.preparation import PreparedStep
+from cfner.training.prepared_step import PreparedStep
 from check_method import Subject, check_method, prepared_step, weights_of
 
 ABLATIONS = [

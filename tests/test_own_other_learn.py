@@ -22,7 +22,8 @@ from cfner.practice.learn.learn import learn
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
-from cfner.training.preparation import PreparedStep, prepare
+from cfner.training.preparation import prepare
+from cfner.training.prepared_step import PreparedStep
 from cfner.training.step import prepared_step, step_context
 from strangers import ORDERS, make_checkpoint
 

@@ -26,7 +26,7 @@ from cfner.training.config import TrainingConfig
 from cfner.training.environment import other_threads
 from cfner.training.interrupt import Interrupt, deferred_interrupt
 from cfner.training.optimiser import make_optimiser, make_schedule, trainable
-from cfner.training.preparation import PreparedStep
+from cfner.training.prepared_step import PreparedStep
 from cfner.training.progress import Progress
 from cfner.training.randomness import random_state, restore_random
 from cfner.training.state import PartOfEpoch, TrainingState

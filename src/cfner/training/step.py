@@ -20,7 +20,8 @@ from cfner.stream.step import Slice, Step
 from cfner.training.config import TrainingConfig
 from cfner.training.loop import derived_seed, train
 from cfner.training.new_model import new_model
-from cfner.training.preparation import PreparedStep, TrainingContext, prepare
+from cfner.training.preparation import TrainingContext, prepare
+from cfner.training.prepared_step import PreparedStep
 from cfner.training.progress import Progress
 from cfner.training.reminders import Reminders, reminders
 from cfner.training.selection import EpochChoice

@@ -15,7 +15,7 @@ from cfner.objective.terms import Role, Term
 from cfner.stream.labels import LabelSpace
 from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
-from cfner.training.preparation import PreparedStep
+from cfner.training.prepared_step import PreparedStep
 from cfner.training.step import prepared_step
 
 
