@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -284,3 +285,35 @@ def test_selection_follows_the_epoch() -> None:
     assert counts[0] == 0
     assert counts == sorted(counts)
     assert counts[-1] > counts[1]
+
+
+@given(shapes())
+@quick
+def test_hard_defined_other_is_the_published_codes(shape: Shape) -> None:
+    """Selected tokens learn the teacher's label, and their matches speak of O and the old labels alone."""
+    step = random_step(shape)
+    kept, losses = step.batch.kept, []
+    for token in step.batch.tokens:
+        if token.gold != oracle.OTHER:
+            continue
+        s = oracle.softmax(token.student)
+        selected = oracle.defined_other(token, kept) and oracle.confidence(token, kept) > shape.delta
+        if selected:
+            weights = oracle.matched_weights(len(token.matched), shape.weights)
+            old = [oracle.softmax([row[label] for label in kept]) for row in token.matched]
+            of_all = [[*row, *[0.0] * (len(s) - len(kept))] for row in old]  # new labels come last
+            s = oracle.averaged(s, of_all, weights)
+        q = oracle.teacher_distribution(token, kept, 1.0, hard=selected)
+        losses.append(sum(a * (math.log(a) - math.log(s[c])) for a, c in zip(q, kept, strict=True) if a > 0))
+    found = step.losses("cfner", defined_other="hard", **step.causal)
+    assert value(found["effect_o"]) == pytest.approx(oracle.mean(losses), **CLOSE)
+    assert same(found["effect_e"], step.losses("cfner", **step.causal)["effect_e"])
+
+
+def test_hard_defined_other_is_about_the_effect_alone_and_not_the_default() -> None:
+    step = random_step(Shape(3, tokens=14, in_batch=14))
+    soft, hard = (step.losses("cfner", defined_other=how, **step.causal) for how in ("soft", "hard"))
+    assert same(step.losses("cfner", **step.causal)["effect_o"], soft["effect_o"])
+    assert not same(hard["effect_o"], soft["effect_o"])
+    without = (step.losses("cfner", ("effect_o",), defined_other=how) for how in ("soft", "hard"))
+    assert same(*(losses["distil"] for losses in without))

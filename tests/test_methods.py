@@ -53,6 +53,10 @@ def test_ablation(without: tuple[str, ...], tiny_encoder: Path, tiny_corpus: Cor
     check_method("cfner", tiny_encoder, tiny_corpus, without=without, variant=True)
 
 
+def test_a_named_variant_of_cfner(tiny_encoder: Path, tiny_corpus: Corpus) -> None:
+    check_method("cfner", tiny_encoder, tiny_corpus, parameters={"defined_other": "hard"}, variant=True)
+
+
 @pytest.fixture(scope="module")
 def stream(tiny_corpus: Corpus) -> TaskStream:
     return TaskStream.split(tiny_corpus, first=2, per_step=1, min_mentions=1)

@@ -1,8 +1,27 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from cfner.methods import CausalMethod, ClassifyEntities, Objective, StepContext, register
+from pydantic import Field
+
+from cfner.methods import (
+    CausalMethod,
+    CausalParameters,
+    ClassifyEntities,
+    DistilHardSelected,
+    Objective,
+    StepContext,
+    register,
+)
+
+
+class CFNERParameters(CausalParameters):
+    defined_other: Literal["soft", "hard"] = Field(
+        "soft",
+        description="what selected defined-other tokens learn: the teacher's distribution, as the paper "
+        "says, or its label, as the published code does, which also reads their matches over O and the old "
+        "labels alone",
+    )
 
 
 @register
@@ -22,5 +41,12 @@ class CFNER(CausalMethod):
         "The paper's method: one Other class for all types, distilled with causal effects."
     )
 
+    Parameters = CFNERParameters
+
     def objective(self, ctx: StepContext) -> Objective:
-        return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx))
+        distil = self.distil(ctx)
+        if self.parameters.defined_other == "hard":
+            distil = DistilHardSelected(
+                weight=distil.weight, t_student=distil.t_student, t_teacher=distil.t_teacher
+            )
+        return self.with_effects(ctx, ClassifyEntities(), distil)

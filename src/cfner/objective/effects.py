@@ -30,6 +30,7 @@ class MatchedPredictions:
     k: int
     weights: tuple[float, ...] | None = None
     curriculum: Curriculum | None = None
+    of_old: bool = False  # whether the softmax of matches is over O and the old labels alone
 
     def selected(self, inputs: TermInputs) -> Tensor:
         """[W] which tokens read averaged predictions."""
@@ -44,7 +45,8 @@ class MatchedPredictions:
             return own
         if inputs.bank is None:
             raise TrainingError("A causal effect was used in a step without matched tokens.")
-        anchor_weight, matched = inputs.bank.mixture(inputs.refs[tokens], temperature)
+        among = inputs.roles.kept if self.of_old else None
+        anchor_weight, matched = inputs.bank.mixture(inputs.refs[tokens], temperature, among)
         # log(W p + m) computed from log p, so that a confident anchor loses no precision
         averaged = torch.logaddexp(own + anchor_weight.log()[:, None], matched.detach().log())
         return torch.where(self.selected(inputs)[tokens][:, None], averaged, own)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -12,6 +13,7 @@ from cfner.batches.step_data import IGNORE
 from cfner.errors import TrainingError
 from cfner.network.probes import Features, LayerSums, Probe, Reading
 from cfner.objective import losses
+from cfner.objective.effects import MatchedPredictions
 from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermInputs
 
 
@@ -91,13 +93,37 @@ class Distil(Term):
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = inputs.is_other
-        logits = inputs.old.logits[tokens]
-        if self.hard:
-            target = F.one_hot(logits.argmax(1), logits.shape[1]).to(logits)
-        else:
-            target = (logits / self.t_teacher).softmax(1)
         student = self.predictions.log_probs(inputs, tokens, self.t_student)[:, inputs.roles.kept]
-        return losses.distillation(student, target)
+        return losses.distillation(student, self.target(inputs, tokens))
+
+    def target(self, inputs: TermInputs, tokens: Tensor) -> Tensor:
+        """[n, C_kept] what the teacher says of the tokens chosen by the mask ``tokens [W]``."""
+        logits = inputs.old.logits[tokens]
+        return _one_hot(logits) if self.hard else (logits / self.t_teacher).softmax(1)
+
+
+@dataclass(frozen=True)
+class DistilHardSelected(Distil):
+    """Distillation in which selected defined-other tokens learn the teacher's label in place of its
+    distribution, and their matches are read by a softmax over O and the old labels alone.
+
+    So does the published code of CFNER. It is about tokens that an effect selects: without one it is Distil.
+    """
+
+    def __post_init__(self) -> None:
+        if isinstance(self.predictions, MatchedPredictions):
+            object.__setattr__(self, "predictions", replace(self.predictions, of_old=True))
+
+    def target(self, inputs: TermInputs, tokens: Tensor) -> Tensor:
+        soft = super().target(inputs, tokens)
+        if not isinstance(self.predictions, MatchedPredictions):
+            return soft
+        selected = self.predictions.selected(inputs)[tokens]
+        return torch.where(selected[:, None], _one_hot(inputs.old.logits[tokens]), soft)
+
+
+def _one_hot(logits: Tensor) -> Tensor:
+    return F.one_hot(logits.argmax(1), logits.shape[1]).to(logits)
 
 
 @dataclass(frozen=True)

@@ -175,9 +175,16 @@ class ScoreBank:
         self.logits[fresh] = summed[fresh] / times[fresh, None]
         self.seen.zero_()
 
-    def mixture(self, refs: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-        """For anchors ``refs [n]``: (W_i [n], sum_k W_ik p_ik [n, C]); softmax before averaging."""
+    def mixture(self, refs: Tensor, temperature: float, among: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """For anchors ``refs [n]``: (W_i [n], sum_k W_ik p_ik [n, C]); softmax before averaging.
+
+        ``among``: the labels that the softmax is over; all others have a probability of 0. Default: all.
+        """
         anchor, weights, matched = self._matched(refs)
+        if among is not None:
+            others = torch.ones(matched.shape[-1], dtype=torch.bool, device=matched.device)
+            others[among] = False
+            matched = matched.masked_fill(others, float("-inf"))
         return anchor, (weights[:, :, None] * (matched / temperature).softmax(-1)).sum(1)
 
     def group_mixture(self, refs: Tensor, members: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
