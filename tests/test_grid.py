@@ -26,7 +26,7 @@ from cfner.errors import ConfigError, ModelError
 from cfner.evaluation.metrics import score
 from cfner.files.json_files import write_json_atomic
 from cfner.methods import method_class, method_names
-from cfner.methods.registry import load_file
+from cfner.methods.files import load_file
 from cfner.runs.stream_run import run_stream
 from cfner.store.model_folder import ModelFolder
 from cfner.stream.manifest import settings_hash

@@ -17,7 +17,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods import ClassifyAll, Distil, Method, Objective, StepContext, create, register
 from cfner.methods.context import ExampleContext
-from cfner.methods.registry import load_file
+from cfner.methods.files import load_file
 from cfner.stream.step import Slice
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
@@ -41,7 +41,7 @@ def test_a_method_from_outside_needs_one_import(
 
 _SHARED = {
     f"cfner.methods.{stem}"
-    for stem in ("__init__", "registry", "context", "causal", "old_mentions", "consolidation")
+    for stem in ("__init__", "registry", "context", "causal", "old_mentions", "consolidation", "files")
 }
 
 

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.methods.registry import create, method_class, source_hash
+from cfner.methods.files import source_hash
+from cfner.methods.registry import create, method_class
 from cfner.store.pretrained import files_hash
 from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream

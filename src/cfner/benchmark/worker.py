@@ -23,7 +23,7 @@ from cfner.benchmark.features import word_features
 from cfner.errors import CfnerError, ConfigError
 from cfner.files.atomic import atomic_file
 from cfner.files.json_files import write_arrays, write_json, write_json_atomic
-from cfner.methods.registry import load_file
+from cfner.methods.files import load_file
 from cfner.runs.mentions import counts_of_run
 from cfner.runs.stream_run import RunResult, run_stream
 from cfner.tagger import ContinualTagger

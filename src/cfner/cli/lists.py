@@ -30,7 +30,7 @@ def methods(
 
     screen = console()
     if name is None:
-        rows = ([method.name, summary(method), ", ".join(method.parts)] for method in chosen)
+        rows = ([method.name, _told(method), ", ".join(method.parts)] for method in chosen)
         screen.print(table_of(("method", "what it does", "--without"), rows, left=3))
         for wrapper in map(wrapper_class, wrappers):
             screen.print(f"Can be added to any of them: NAME+{wrapper.name}. {summary(wrapper)}")
@@ -46,8 +46,18 @@ def methods(
         screen.print(f"Can be left out with --without: {', '.join(method.parts)}")
 
 
+def _told(method: Any) -> str:
+    """What it does, and where it is from if not from here."""
+    from cfner.methods import summary
+    from cfner.methods.registry import package_of
+
+    package = package_of(method.name)
+    return summary(method) + ("" if package is None else f" (package {package})")
+
+
 def _facts(method: Any) -> dict[str, Any]:
     from cfner.methods import summary
+    from cfner.methods.registry import package_of
 
     return {
         "name": method.name,
@@ -56,6 +66,7 @@ def _facts(method: Any) -> dict[str, Any]:
         "paper": method.paper,
         "good_for": method.good_for,
         "promise": method.promise,
+        "package": package_of(method.name) or "cfner",
         "without": list(method.parts),
         "parameters": {
             key: {"default": field.default, "meaning": field.description}

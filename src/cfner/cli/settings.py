@@ -57,7 +57,7 @@ def _refuse_unknown(name: str) -> None:
 
 def load_methods(files: Sequence[Path] | None) -> list[str]:
     """Run the files of ``--use``; their absolute paths."""
-    from cfner.methods.registry import load_file
+    from cfner.methods.files import load_file
 
     paths = [str(file.resolve()) for file in files or ()]
     for path in paths:

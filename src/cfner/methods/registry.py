@@ -6,13 +6,11 @@ most methods, and exists because a method uses it.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -169,61 +167,66 @@ def register(method: M) -> M:
     return method
 
 
-def load_file(path: str | Path) -> list[str]:
-    """Run a file that registers methods of its own; their names. Only ever a file that the user named."""
-    file = Path(path).resolve()
-    before, wrappers = set(_METHODS), set(_WRAPPERS)
-    name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
-    if name not in sys.modules:
-        found = importlib.util.spec_from_file_location(name, file)
-        if found is None or found.loader is None or not file.is_file():
-            raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
-        module = importlib.util.module_from_spec(found)
-        sys.modules[name] = module  # pydantic looks annotations up there
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """What is registered meanwhile stays only if nothing goes wrong."""
+    before = [(known, set(known)) for known in (_METHODS, _WRAPPERS)]
+    try:
+        yield
+    except Exception:
+        for known, kept in before:
+            for half_done in set(known) - kept:
+                del known[half_done]
+        raise
+
+
+def registered_in(module: str) -> list[str]:
+    """The names of what a module, or one inside it, has registered."""
+    kinds = (_METHODS | _WRAPPERS).items()
+    return [name for name, kind in kinds if f"{kind.__module__}.".startswith(f"{module}.")]
+
+
+PLUG_INS: Final = "cfner.methods"  # the entry point under which installed packages name a module or a class
+_PACKAGE_OF: dict[str, str] = {}  # of each method that came so
+
+
+@cache  # once; an error is raised again every time
+def _load_plug_ins() -> None:
+    """Import what installed packages announce. Only when a name is looked for that is not known yet, or all
+    are: nobody who names a method of this program runs the code of others.
+    """
+    for entry in sorted(entry_points(group=PLUG_INS), key=lambda entry: entry.name):
+        package = entry.dist.name if entry.dist is not None else entry.module
         try:
-            found.loader.exec_module(module)
+            with all_or_nothing():
+                entry.load()
+                brought = registered_in(entry.module.partition(".")[0])
+                if not brought:
+                    raise ConfigError("it registers no method.")
         except Exception as error:
-            del sys.modules[name]
-            for known, kept in ((_METHODS, before), (_WRAPPERS, wrappers)):
-                for half_done in set(known) - kept:
-                    del known[half_done]
-            if isinstance(error, ConfigError):
-                error.where = error.where or str(path)
-                raise
+            told = error.what if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}."
             raise ConfigError(
-                f"The file with a method cannot be run: {type(error).__name__}: {error}.",
-                where=str(path),
-                remedy="'cfner bench add-method NAME' writes one that can.",
+                f"The installed package '{package}' announces a method that cannot be used: {told}",
+                where=f"entry point {PLUG_INS}: {entry.name} = {entry.value}",
+                remedy=f"Repair or update the package, or remove it: pip uninstall {package}",
             ) from error
-    registered = [key for key, kind in (_METHODS | _WRAPPERS).items() if kind.__module__ == name]
-    if not registered:
-        raise ConfigError(
-            "The file registers no method.",
-            where=str(path),
-            remedy="Put @register above its class; 'cfner bench add-method NAME' writes an example.",
-        )
-    return registered
+        _PACKAGE_OF.update(dict.fromkeys(brought, package))
 
 
-def source_hash(name: str) -> str | None:
-    """The hash of the files that a method from elsewhere is written in; None for those of this program."""
-    package = __name__.partition(".")[0]
-    outside = [kind for kind in method_class(name).__mro__ if kind.__module__.partition(".")[0] != package]
-    files = [inspect.getsourcefile(kind) for kind in outside if issubclass(kind, Method)]
-    if not files:
-        return None
-    if None in files:
-        raise ConfigError(f"The method '{name}' has no source file.", remedy="Write it in a file.")
-    contents = b"".join(Path(file).read_bytes() for file in dict.fromkeys(files) if file is not None)
-    return hashlib.sha256(contents).hexdigest()
+def package_of(name: str) -> str | None:
+    """The installed package that brought a method or wrapper; None for those of this program."""
+    return _PACKAGE_OF.get(name)
 
 
 def method_names() -> list[str]:
+    """Those of this program first, then those of installed packages."""
+    _load_plug_ins()
     return list(_METHODS)
 
 
 def wrapper_names() -> list[str]:
     """What can be added to any method: NAME+WRAPPER."""
+    _load_plug_ins()
     return list(_WRAPPERS)
 
 
@@ -233,12 +236,21 @@ def wrapper_class(name: str) -> type[Wrapper]:
 
 def method_class(name: str) -> type[Method]:
     """A method by name; ``NAME+WRAPPER`` adds a wrapper to any method."""
+    if (known := _known(name)) is not None:
+        return known
+    _load_plug_ins()
+    if (known := _known(name)) is not None:
+        return known
+    raise ConfigError(f"There is no method '{name}'.", remedy=nearest(name, _METHODS))
+
+
+def _known(name: str) -> type[Method] | None:
     if name in _METHODS:
         return _METHODS[name]
     base, plus, wrapper = name.rpartition("+")
     if plus and wrapper in _WRAPPERS:
         return _wrapped(method_class(base), _WRAPPERS[wrapper])  # type: ignore[arg-type]  # classes have hashes
-    raise ConfigError(f"There is no method '{name}'.", remedy=nearest(name, _METHODS))
+    return None
 
 
 @cache

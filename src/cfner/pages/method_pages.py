@@ -12,6 +12,7 @@ from typing import Any
 from cfner.errors import ConfigError
 from cfner.methods import Method, Wrapper, create, method_class, method_names, wrapper_class, wrapper_names
 from cfner.methods.context import ExampleContext
+from cfner.methods.registry import package_of
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.library import ClassifyAll
 from cfner.objective.own_others import ClassifyGroups, KeepGroups
@@ -48,10 +49,12 @@ first step is plain cross-entropy for all of them. `cfner methods` lists them wi
 
 
 def method_pages() -> dict[str, str]:
-    """File name -> text of every page, the index included. Methods registered from elsewhere have none."""
+    """File name -> text of every page, the index included: of the methods of this program and of installed
+    packages, not of those in a file that somebody uses.
+    """
     kinds = [method_class(name) for name in method_names()] + [wrapper_class(n) for n in wrapper_names()]
-    ours = [kind for kind in kinds if kind.__module__.startswith("cfner.")]
-    return {"README.md": _INDEX, **{f"{kind.name}.md": method_page(kind) for kind in ours}}
+    installed = [k for k in kinds if k.__module__.startswith("cfner.") or package_of(k.name) is not None]
+    return {"README.md": _INDEX, **{f"{kind.name}.md": method_page(kind) for kind in installed}}
 
 
 def method_page(kind: type[Method]) -> str:
@@ -90,6 +93,8 @@ def method_page(kind: type[Method]) -> str:
 
 
 def _origin(kind: type[Method]) -> str:
+    if (package := package_of(kind.name)) is not None:
+        return f"{kind.paper}; installed with the package `{package}`"
     if kind.paper != "-":
         return kind.paper
     bound = kind.from_scratch or not kind.freezes_old_rows

@@ -1,0 +1,58 @@
+"""Methods in files of a user's own, and what their results depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+
+from cfner.errors import ConfigError
+from cfner.methods.registry import Method, all_or_nothing, method_class, registered_in
+
+
+def load_file(path: str | Path) -> list[str]:
+    """Run a file that registers methods of its own; their names. Only ever a file that the user named."""
+    file = Path(path).resolve()
+    name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        found = importlib.util.spec_from_file_location(name, file)
+        if found is None or found.loader is None or not file.is_file():
+            raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
+        module = importlib.util.module_from_spec(found)
+        sys.modules[name] = module  # pydantic looks annotations up there
+        try:
+            with all_or_nothing():
+                found.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            if isinstance(error, ConfigError):
+                error.where = error.where or str(path)
+                raise
+            raise ConfigError(
+                f"The file with a method cannot be run: {type(error).__name__}: {error}.",
+                where=str(path),
+                remedy="'cfner bench add-method NAME' writes one that can.",
+            ) from error
+    registered = registered_in(name)
+    if not registered:
+        raise ConfigError(
+            "The file registers no method.",
+            where=str(path),
+            remedy="Put @register above its class; 'cfner bench add-method NAME' writes an example.",
+        )
+    return registered
+
+
+def source_hash(name: str) -> str | None:
+    """The hash of the files that a method from elsewhere is written in; None for those of this program."""
+    package = __name__.partition(".")[0]
+    outside = [kind for kind in method_class(name).__mro__ if kind.__module__.partition(".")[0] != package]
+    files = [inspect.getsourcefile(kind) for kind in outside if issubclass(kind, Method)]
+    if not files:
+        return None
+    if None in files:
+        raise ConfigError(f"The method '{name}' has no source file.", remedy="Write it in a file.")
+    contents = b"".join(Path(file).read_bytes() for file in dict.fromkeys(files) if file is not None)
+    return hashlib.sha256(contents).hexdigest()
