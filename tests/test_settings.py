@@ -83,7 +83,8 @@ def begin(
 # -- precedence --------------------------------------------------------------------------------------------
 
 TRIED = ("train", "learn", "bench run", "bench reproduce", "demo")
-TAKING = (*TRIED, "check", "consolidate", "bench yardstick")  # the last two merge as learn and bench run do
+# the last three merge as learn and bench run do
+TAKING = (*TRIED, "check", "consolidate", "bench yardstick", "bench league")
 FLAGS = {
     "epochs": "--epochs",
     "seed": "--seed",

@@ -26,6 +26,9 @@ RECIPE: Final = 1
 # Settings without a part in a first step, which has no teacher: plain cross-entropy whatever the method is.
 _LATER_STEPS_ONLY: Final = frozenset({"method", "parameters", "without", "matches", "select_on"})
 
+# Settings of the training that a method may have of its own in a comparison, written as its parameters are.
+_OWN_SETTINGS: Final = ("lr_encoder", "lr_head")
+
 # Settings in which the runs of one comparison may differ.
 _OF_ONE_RUN: Final = frozenset({"method", "parameters", "without", "seed"})
 
@@ -52,8 +55,18 @@ class MethodChoice:
                 raise ConfigError(f"'{pair}' in '{text.strip()}' sets nothing.", remedy=_HOW)
             parameters[name.strip()] = _value(value.strip())
         without = tuple(sorted(set(_listed(found["without"]))))
-        create(found[1], parameters, without)  # a wrong name is an error before any work
-        return cls(found[1], tuple(sorted(parameters.items())), without)
+        choice = cls(found[1], tuple(sorted(parameters.items())), without)
+        settings = choice.settings
+        own = {name: value for name, value in parameters.items() if name not in settings}
+        create(found[1], own, without)  # a wrong name is an error before any work
+        TrainingConfig.build(settings)
+        return choice
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of what it is written with, the settings of the training."""
+        known = method_class(self.name).Parameters.model_fields
+        return {k: v for k, v in self.parameters if k in _OWN_SETTINGS and k not in known}
 
     def __str__(self) -> str:
         with_ = _pairs(self.parameters)
@@ -62,14 +75,11 @@ class MethodChoice:
 
     def applied_to(self, config: TrainingConfig) -> TrainingConfig:
         """The same settings for this method. Parameters that it does not have were meant for others."""
-        known = create(self.name).Parameters.model_fields
+        known, settings = method_class(self.name).Parameters.model_fields, self.settings
         common = {name: value for name, value in config.parameters.items() if name in known}
+        own = {name: value for name, value in self.parameters if name not in settings}
         return config.model_copy(
-            update={
-                "method": self.name,
-                "parameters": {**common, **dict(self.parameters)},
-                "without": self.without,
-            }
+            update={"method": self.name, "parameters": {**common, **own}, "without": self.without, **settings}
         )
 
 
@@ -94,6 +104,8 @@ class Cell:
     config: TrainingConfig  # of this method, with its seed
     uses: tuple[str, ...] = ()
     common: Mapping[str, Any] = field(default_factory=dict)  # parameters given to all methods of the grid
+    # what all others have, of settings that this method has of its own
+    instead_of: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -143,6 +155,7 @@ class Cell:
             settings["encoder"] = f"{Path(self.config.encoder).name} ({files[:8]})"
         return {
             **settings,
+            **self.instead_of,
             **self.source.facts(),
             "recipe": RECIPE,
             "parameters": _pairs(sorted(self.common.items())) or "none",

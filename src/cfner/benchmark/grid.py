@@ -59,7 +59,8 @@ def cells_of(
             for method in methods:
                 for seed in seeds:
                     settings = method.applied_to(config.model_copy(update={"seed": seed}))
-                    yield Cell(source, division, str(method), settings, tuple(uses), config.parameters)
+                    usual = {name: getattr(config, name) for name in method.settings}
+                    yield Cell(source, division, str(method), settings, tuple(uses), config.parameters, usual)
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,15 @@ class GridFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
+    def finished(self, planned: Iterable[Planned]) -> list[Planned]:
+        """Those of them that have a result here."""
+        return [one for one in planned if (self._cell(one.key) / RESULT).is_file()]
+
+    def result(self, one: Planned) -> dict[str, Any]:
+        """What a finished run found."""
+        found: dict[str, Any] = self._read(f"cells/{one.key}/{RESULT}")
+        return found
+
     def add(self, planned: Sequence[Planned], name: str | None, *, keep_models: bool = False) -> list[Job]:
         """Write down what is asked for; the jobs that are left to do, shared first steps first."""
         if not (self.path / GRID).is_file() and not is_free(self.path):
@@ -160,14 +170,14 @@ class GridFolder:
             )
             needs = first if one.first_key in firsts else None
             jobs.append(Job(self._cell(one.key), f"{one.cell.method}, {one.place}", needs))
-        known = self._grid()["cells"] if (self.path / GRID).is_file() else []
-        rows = _rows(known, [one.to_json() for one in planned])
+        known = self.grid()["cells"] if (self.path / GRID).is_file() else []
+        rows = rows_joined([*known, *(one.to_json() for one in planned)])
         write_json_atomic(self.path / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         return [*firsts.values(), *jobs]
 
     def write_results(self) -> None:
         """grid.json with the state of every cell; results.json and results.csv of the finished ones."""
-        grid = self._grid()
+        grid = self.grid()
         runs = []
         for row in grid["cells"]:
             folder = self._cell(row["key"])
@@ -189,7 +199,8 @@ class GridFolder:
     def _cell(self, key: str) -> Path:
         return self.path / "cells" / key
 
-    def _grid(self) -> dict[str, Any]:
+    def grid(self) -> dict[str, Any]:
+        """What grid.json holds."""
         grid: dict[str, Any] = self._read(GRID)
         if any("shared" not in row for row in grid["cells"]):
             raise ModelError(
@@ -209,9 +220,9 @@ class GridFolder:
             ) from error
 
 
-def _rows(known: Sequence[dict[str, Any]], asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Old rows with new ones in their places. A run has a row in every comparison that it is a part of."""
-    return list({(row["key"], settings_hash(row["shared"])): row for row in (*known, *asked)}.values())
+def rows_joined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Old rows with newer ones in their places. A run has a row in every comparison that it is a part of."""
+    return list({(row["key"], settings_hash(row["shared"])): row for row in rows}.values())
 
 
 def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:

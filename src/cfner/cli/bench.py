@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cfner.cli import bench_run
+from cfner.cli import bench_league, bench_run
 from cfner.cli import options as o
 from cfner.cli.show import say
 from cfner.errors import ConfigError, ModelError
@@ -20,6 +20,8 @@ app = typer.Typer(
 app.command("run")(bench_run.run)
 app.command("reproduce")(bench_run.reproduce)
 app.command("yardstick")(bench_run.yardstick)
+app.command("league")(bench_league.league)
+app.command("merge")(bench_league.merge)
 
 
 @app.command("report")

@@ -108,24 +108,24 @@ def run(
         )
     sources = [
         Source(
-            _place(path),
+            place(path),
             every=every,
             score_every=score_every,
             score_on=score_on,
             min_mentions=min_mentions,
             order=tuple(names(order)) if order else None,
-            unlabelled=tuple(text if text == REST else _place(text) for text in unlabelled or ()),
+            unlabelled=tuple(text if text == REST else place(text) for text in unlabelled or ()),
         )
         for path in data
     ]
     divisions = [
         Division(fg, pg, how, which)
-        for fg, pg in (_settings(settings) if settings else [(first, per_step)])
+        for fg, pg in (settings_of(settings) if settings else [(first, per_step)])
         for how in names(sampling)
         for which in names(labels)
     ]
-    cells = list(cells_of(sources, divisions, chosen, _seeds(seeds, common, 3), common, uses))
-    _carry_out(cells, out, None, locals())
+    cells = list(cells_of(sources, divisions, chosen, seeds_of(seeds, common, 3), common, uses))
+    carry_out(cells, out, None, locals())
 
 
 def reproduce(
@@ -173,14 +173,14 @@ def reproduce(
         return
     common = TrainingConfig.build(given, preset=None if preset == "none" else preset)
     if data is not None:
-        source = Source(_place(data), every=every, score_every=score_every, min_mentions=min_mentions)
-        cells = cells_on_other_data(name, source, (first, per_step), common, _seeds(seeds, common, 5))
+        source = Source(place(data), every=every, score_every=score_every, min_mentions=min_mentions)
+        cells = cells_on_other_data(name, source, (first, per_step), common, seeds_of(seeds, common, 5))
     elif root is not None:
         cells = cells_on_paper_corpora(
             name,
             root,
             common,
-            _seeds(seeds, common, 5),
+            seeds_of(seeds, common, 5),
             only=corpus or (),
             every=every,
             anyway=anyway,
@@ -192,7 +192,7 @@ def reproduce(
             remedy="Give --root, or --data CORPUS --first FG --per-step PG for other data. "
             f"The tables and figures are {', '.join(RECIPES)}.",
         )
-    _carry_out(cells, out or Path("runs") / name, name, locals())
+    carry_out(cells, out or Path("runs") / name, name, locals())
 
 
 def yardstick(
@@ -232,14 +232,14 @@ def yardstick(
     cells = yardstick_cells(
         root,
         common,
-        _seeds(seeds, common, 3),
+        seeds_of(seeds, common, 3),
         score_on=score_on,
         streams=stream or (),
         slices_only=methods,
         with_text=methods_with_text,
         uses=uses,
     )
-    _carry_out(cells, out, "yardstick", locals())
+    carry_out(cells, out, "yardstick", locals())
 
 
 def _backend(given: Mapping[str, Any]) -> Backend:
@@ -252,7 +252,7 @@ def _backend(given: Mapping[str, Any]) -> Backend:
     return RayCluster.at(given["ray"], cores=given["cores"], gpus=given["gpus"], processes=processes)
 
 
-def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mapping[str, Any]) -> None:
+def carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mapping[str, Any]) -> None:
     """``given``: the command's arguments."""
     from cfner.benchmark.grid import RESULTS, GridFolder, plan
     from cfner.benchmark.runner import run_grid
@@ -273,7 +273,9 @@ def _carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mappin
                 f"{one.cell.division.sampling}, seed {one.cell.seed}",
                 wrap=False,
             )
-        screen.print(f"{len(planned)} runs. Nothing was trained.")
+        done = len(folder.finished(planned))
+        told = f", {done} of them finished before" if done else ""
+        screen.print(f"{len(planned)} runs{told}. Nothing was trained.")
         return
     if given["ray"] is None:  # a cluster's machines may have what this one has not
         for encoder in dict.fromkeys(one.cell.config.encoder for one in planned):
@@ -315,12 +317,12 @@ def _tell_recipes() -> None:
     console().print(table_of(columns, rows, left=3))
 
 
-def _place(data: str) -> str:
+def place(data: str) -> str:
     """A path that is right in every process; the name of a dataset on a hub as it is."""
     return str(Path(data).resolve()) if Path(data).exists() else data
 
 
-def _seeds(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
+def seeds_of(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
     if text is None:
         return [config.seed] if "seed" in config.model_fields_set else list(range(usual))
     try:
@@ -329,7 +331,7 @@ def _seeds(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
         raise ConfigError(f"'{text}' are not seeds.", remedy="Write --seeds 0,1,2.") from None
 
 
-def _settings(text: str) -> list[tuple[int, int]]:
+def settings_of(text: str) -> list[tuple[int, int]]:
     try:
         return [(int(first), int(second)) for first, second in (part.split("-") for part in names(text))]
     except ValueError:

@@ -41,6 +41,7 @@ class CausalMethod(Method):
         "adaptive_weight": "the factor sqrt(C_O / C_N); the weight is then `lambda_base` alone",
     }
     Parameters = CausalParameters
+    knob: ClassVar[str | None] = "lambda_base"
     published: ClassVar[Mapping[str, Any]] = {"lambda_base": 2.0}
 
     def distil(self, ctx: StepContext, *, hard: bool = False) -> Distil:

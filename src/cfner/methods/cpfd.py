@@ -83,6 +83,7 @@ class CPFD(Method):
     good_for: ClassVar[str] = "Seeing what attention maps and filtered pseudo-labels are worth."
     promise: ClassVar[str] = DISTILS
     Parameters = CPFDParameters
+    knob: ClassVar[str | None] = "lambda_base"
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
         """Words labelled O take the teacher's label where its normalised entropy is below the median of the

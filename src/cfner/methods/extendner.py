@@ -34,6 +34,7 @@ class ExtendNER(Method):
     good_for: ClassVar[str] = "Plain distillation: what CFNER is without its effects."
     promise: ClassVar[str] = DISTILS
     Parameters = ExtendNERParameters
+    knob: ClassVar[str | None] = "lambda_base"
 
     def objective(self, ctx: StepContext) -> Objective:
         p: ExtendNERParameters = self.parameters

@@ -105,6 +105,7 @@ class IS3(Method):
     freezes_old_rows: ClassVar[bool] = False
     plain_first_step: ClassVar[bool] = False  # plain in what it minimises, but it leaves prototypes behind
     Parameters = IS3Parameters
+    knob: ClassVar[str | None] = "distill_weight"
 
     def objective(self, ctx: StepContext) -> Objective:
         if not ctx.has_old:

@@ -37,6 +37,7 @@ class LUCIR(Method):
     good_for: ClassVar[str] = "A feature-level baseline from image classification."
     promise: ClassVar[str] = DISTILS
     Parameters = LUCIRParameters
+    knob: ClassVar[str | None] = "lambda_base"
 
     def objective(self, ctx: StepContext) -> Objective:
         p: LUCIRParameters = self.parameters

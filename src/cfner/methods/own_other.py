@@ -62,6 +62,7 @@ class OwnOther(Method):
     }
     plain_first_step: ClassVar[bool] = False
     Parameters = OwnOtherParameters
+    knob: ClassVar[str | None] = "lambda_keep"
 
     @property
     def grouping(self) -> Grouping | None:
@@ -107,6 +108,7 @@ class JointOwn(OwnOther):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing what could be reached if nothing were forgotten."
     from_scratch: ClassVar[bool] = True
+    knob: ClassVar[str | None] = None  # nothing is old
     reads_unlabelled: ClassVar[bool] = False
     parts: ClassVar[dict[str, str]] = {}
 

@@ -34,6 +34,7 @@ class PODNet(Method):
     good_for: ClassVar[str] = "A layer-level baseline from image classification."
     promise: ClassVar[str] = DISTILS
     Parameters = PODNetParameters
+    knob: ClassVar[str | None] = "lambda_c"
 
     def objective(self, ctx: StepContext) -> Objective:
         p: PODNetParameters = self.parameters

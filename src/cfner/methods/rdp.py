@@ -80,6 +80,7 @@ class RDP(Method):
     good_for: ClassVar[str] = "A strong later method that needs nothing but the teacher."
     promise: ClassVar[str] = DISTILS
     Parameters = RDPParameters
+    knob: ClassVar[str | None] = "lambda_kd"
 
     def teachers(self, ctx: StepContext) -> dict[str, WordScores]:
         return {"old": ctx.ask(ctx.old, [Features()])}

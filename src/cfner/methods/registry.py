@@ -59,6 +59,9 @@ class Method:
     # own. None: the setting's
     head: ClassVar[HeadKind | None] = None
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
+    # the parameter that weighs what it keeps of the old: a league tries half and twice its value. None: there
+    # is no such weight, and the learning rates are tried
+    knob: ClassVar[str | None] = None
     published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
 
     def __init__(self, parameters: MethodParameters, without: Collection[str] = ()) -> None:

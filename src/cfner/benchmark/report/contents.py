@@ -17,6 +17,7 @@ from cfner.benchmark.report.charts import (
 )
 from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
 from cfner.benchmark.report.grouping import Group, groups_of
+from cfner.benchmark.report.league import league_section
 from cfner.benchmark.report.loss_chart import lost_types
 from cfner.benchmark.report.published_tables import orientation
 from cfner.benchmark.report.reading import Runs
@@ -47,7 +48,8 @@ def document(runs: Runs) -> Document:
     blocks += slice_pictures(groups)
     blocks += orientation(groups)
     blocks += not_run(groups)
-    return Document(f"Benchmark report: {runs.name}" if runs.name else "Benchmark report", tuple(blocks))
+    title = f"Benchmark report: {runs.name}" if runs.name else "Benchmark report"
+    return Document(title, (*league_section(runs, groups), *blocks))
 
 
 def _summary(runs: Runs) -> list[Block]:

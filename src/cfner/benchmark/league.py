@@ -1,0 +1,134 @@
+"""A league: all methods on the same streams, each at the best of three settings of its own knob.
+
+The knob is the weight of what a method keeps of the old, or the learning rates where it has no such weight.
+Half of it, the usual value and twice that are tried on dev data, with one seed on one stream. Then every
+method is scored on test data, with its best setting and other seeds. The search is part of the grid: it is
+never done twice, and the usual value is the same run as in any other grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from cfner.benchmark.cells import Cell, MethodChoice
+from cfner.benchmark.grid import GridFolder, Planned, cells_of
+from cfner.benchmark.league_file import Searched, Tried
+from cfner.benchmark.streams import Division, Source
+from cfner.benchmark.yardstick import FIXED, STREAMS
+from cfner.methods.registry import create, method_class
+from cfner.training.config import TrainingConfig
+
+FACTORS: Final = (1.0, 0.5, 2.0)  # the usual value first: it wins where others are no better
+RATES: Final = "the learning rates"
+JUDGED_BY: Final = "last_micro_f1"
+
+
+@dataclass(frozen=True)
+class LeagueStream:
+    """A corpus, its division into steps, and the settings that all methods have on it."""
+
+    source: Source
+    division: Division
+    config: TrainingConfig
+
+
+def league_stream(
+    path: str,
+    config: TrainingConfig,
+    given: Mapping[str, Any],
+    *,
+    first: int | None = None,
+    per_step: int | None = None,
+    every: int | None = None,
+    score_every: int | None = None,
+    min_mentions: int | None = None,
+) -> LeagueStream:
+    """``given``: the settings that somebody chose. A corpus of the yardstick has that one's division and
+    settings wherever nothing else is given, so that its runs are the same ones.
+    """
+    own = next((stream for stream in STREAMS if stream.corpus == Path(path).name), None)
+    if own is None:
+        source = Source(
+            path,
+            every=every or 1,
+            score_every=score_every,
+            min_mentions=50 if min_mentions is None else min_mentions,
+        )
+        return LeagueStream(source, Division(first or 1, per_step or 1), config)
+    usual = own.source(Path(path).parent, "test", text=False)
+    source = replace(
+        usual,
+        every=every or usual.every,
+        score_every=score_every or usual.score_every,
+        min_mentions=usual.min_mentions if min_mentions is None else min_mentions,
+    )
+    fixed = {key: value for key, value in {"epochs": own.epochs, **FIXED}.items() if key not in given}
+    division = Division(first or own.first, per_step or own.per_step)
+    return LeagueStream(source, division, config.model_copy(update=fixed))
+
+
+def knob_of(method: str, config: TrainingConfig) -> tuple[str, dict[str, float]]:
+    """(what is tried of a method, in words; its usual values by name). A weight of 0 cannot be tried."""
+    kind = method_class(method)
+    known = {k: v for k, v in config.parameters.items() if k in kind.Parameters.model_fields}
+    if kind.knob is not None:
+        usual = getattr(create(method, known, as_published=config.as_published).parameters, kind.knob)
+        if usual:
+            return kind.knob, {kind.knob: float(usual)}
+    return RATES, {"lr_encoder": config.lr_encoder, "lr_head": config.lr_head}
+
+
+def settings_of(method: str, config: TrainingConfig) -> dict[float, MethodChoice]:
+    """What is tried, by the factor of the knob. With a factor of 1 it is the method as any grid has it."""
+    values = knob_of(method, config)[1]
+    return {
+        factor: MethodChoice(
+            method, tuple(sorted((k, v * factor) for k, v in values.items())) if factor != 1 else ()
+        )
+        for factor in FACTORS
+    }
+
+
+def search_cells(
+    methods: Sequence[str], stream: LeagueStream, seed: int, uses: Sequence[str] = ()
+) -> list[Cell]:
+    """Three runs of each method, scored on dev data."""
+    source = replace(stream.source, score_on="dev")
+    choices = [choice for method in methods for choice in settings_of(method, stream.config).values()]
+    return list(cells_of([source], [stream.division], choices, [seed], stream.config, uses))
+
+
+def scored_cells(
+    choices: Sequence[MethodChoice],
+    streams: Sequence[LeagueStream],
+    seeds: Sequence[int],
+    uses: Sequence[str] = (),
+) -> list[Cell]:
+    """Each method as it was chosen, on all streams, scored on test data."""
+    return [
+        cell
+        for stream in streams
+        for cell in cells_of([stream.source], [stream.division], choices, seeds, stream.config, uses)
+    ]
+
+
+def choose(folder: GridFolder, planned: Sequence[Planned], stream: LeagueStream) -> dict[str, Searched]:
+    """The best setting of each method, by F1 after the last step on dev data.
+
+    ``planned``: the search, which must be finished.
+    """
+    by_name = {one.cell.method: one for one in planned}
+    found = {}
+    for method in dict.fromkeys(one.cell.config.method for one in planned):
+        tried = []
+        for factor, choice in settings_of(method, stream.config).items():
+            one = by_name[str(choice)]
+            tried.append(Tried(factor, str(choice), float(folder.result(one)[JUDGED_BY]), one.key))
+        best = max(tried, key=lambda row: row.dev_f1)  # the first of equals
+        knob, _ = knob_of(method, stream.config)
+        where = f"{planned[0].data} {stream.division.setting}"
+        found[method] = Searched(knob, best.method, tuple(tried), where, planned[0].cell.seed)
+    return found

@@ -1,0 +1,60 @@
+"""What a league tried and chose for each method, written down beside its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from cfner.errors import ConfigError, problems
+from cfner.files.json_files import read_json, write_json_atomic
+
+LEAGUE: Final = "league.json"
+
+
+class Tried(NamedTuple):
+    """One setting of a method. ``method``: as tables name it with this setting."""
+
+    factor: float
+    method: str
+    dev_f1: float
+    key: str
+
+
+class Searched(NamedTuple):
+    """What was tried of a method, on dev data. ``chosen``: the best, as tables name it."""
+
+    knob: str
+    chosen: str
+    tried: tuple[Tried, ...]
+    searched_on: str
+    seed: int
+
+
+_FILE = TypeAdapter(dict[str, Searched])
+
+
+def read_league(folder: Path) -> dict[str, Searched]:
+    """By method; empty where there was no league."""
+    file = folder / LEAGUE
+    if not file.is_file():
+        return {}
+    try:
+        return _FILE.validate_python(read_json(file)["methods"])
+    except (KeyError, TypeError, ValueError) as error:
+        why = problems(error) if isinstance(error, ValidationError) else repr(error)
+        raise ConfigError(
+            f"The record of a league's search cannot be read: {why}.",
+            where=str(file),
+            remedy="Delete it: the same 'cfner bench league' command writes it again from the finished runs.",
+        ) from error
+
+
+def write_league(folder: Path, methods: Mapping[str, Searched]) -> None:
+    told = {
+        name: one._asdict() | {"tried": [tried._asdict() for tried in one.tried]}
+        for name, one in methods.items()
+    }
+    write_json_atomic(folder / LEAGUE, {"schema": 1, "methods": told})

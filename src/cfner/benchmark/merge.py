@@ -1,0 +1,111 @@
+"""Grids that were computed on several machines, joined in one folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cfner.benchmark.grid import GRID, SCHEMA, GridFolder, rows_joined
+from cfner.benchmark.league_file import LEAGUE, Searched, read_league, write_league
+from cfner.benchmark.worker import RESULT
+from cfner.errors import ConfigError, ModelError
+from cfner.files.atomic import atomic_folder
+from cfner.files.json_files import read_json, write_json_atomic
+from cfner.files.lock import locked
+from cfner.files.owned import is_free
+
+# not what was found, but what it is called and what it cost, which may differ from machine to machine
+_NAMES = frozenset({"data", "method", "shared", "measured"})
+
+
+class Merged(NamedTuple):
+    new: int  # finished runs that the folder did not have
+    same: int  # that several of the folders have
+
+
+def merge(folders: Sequence[Path], out: Path) -> Merged:
+    """Copy the finished runs of all grids into ``out``, a free folder or a grid, which keeps what it has.
+
+    A run that several folders have must have found the same in all of them: otherwise nothing is copied.
+    """
+    for folder in folders:
+        if not (folder / GRID).is_file():
+            raise ModelError(
+                "There is no grid of runs here.", where=str(folder), remedy="Give folders of 'cfner bench'."
+            )
+        if folder.resolve() == out.resolve():
+            raise ConfigError("A grid cannot be merged into itself.", where=str(out), remedy="Leave it out.")
+    if not (out / GRID).is_file() and not is_free(out):
+        raise ModelError(
+            "The folder is not empty and holds no grid of runs.",
+            where=str(out),
+            remedy="Choose another folder with --out.",
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    with locked(out):
+        all_folders = [*([out] if (out / GRID).is_file() else []), *folders]
+        finished, same = _finished(all_folders)
+        league = _leagues(all_folders)
+        new = 0
+        for key, source in finished.items():
+            if source != out:
+                with atomic_folder(out / "cells" / key) as place:
+                    shutil.copytree(source / "cells" / key, place, dirs_exist_ok=True)
+                new += 1
+        rows = rows_joined([row for folder in all_folders for row in GridFolder(folder).grid()["cells"]])
+        name = next((found for f in all_folders if (found := GridFolder(f).grid().get("name"))), None)
+        write_json_atomic(out / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
+        if league:
+            write_league(out, league)
+        GridFolder(out).write_results()
+    return Merged(new, same)
+
+
+def _finished(folders: Sequence[Path]) -> tuple[dict[str, Path], int]:
+    """(where the result of each finished run is, the first place; how many were in several places)."""
+    found: dict[str, Path] = {}
+    same = 0
+    for folder in folders:
+        for row in GridFolder(folder).grid()["cells"]:
+            key = row["key"]
+            if not (folder / "cells" / key / RESULT).is_file() or found.get(key) == folder:
+                continue
+            if key in found:
+                _refuse_contradiction(row, found[key], folder)
+                same += 1
+            found.setdefault(key, folder)
+    return found, same
+
+
+def _refuse_contradiction(row: dict[str, Any], one: Path, other: Path) -> None:
+    results = [read_json(folder / "cells" / row["key"] / RESULT) for folder in (one, other)]
+    names = sorted({*results[0], *results[1]} - _NAMES)
+    differ = [name for name in names if results[0].get(name) != results[1].get(name)]
+    if differ:
+        raise ConfigError(
+            f"Two results of one run contradict each other: {row['method']}, {row['data']} "
+            f"FG-{row['first']}-PG-{row['per_step']}, seed {row['seed']} has another "
+            f"{', '.join(differ[:3])} in {other} than in {one}. Nothing was merged.",
+            where=str(other / "cells" / row["key"]),
+            remedy="The machines do not compute the same. Delete that folder in the grid that you trust "
+            "less, or run the whole comparison on machines of one kind.",
+        )
+
+
+def _leagues(folders: Sequence[Path]) -> dict[str, Searched]:
+    """What was chosen for each method; refused where two leagues chose differently."""
+    joined: dict[str, Searched] = {}
+    for folder in folders:
+        for method, told in read_league(folder).items():
+            other = joined.setdefault(method, told)
+            if other.chosen != told.chosen:
+                raise ConfigError(
+                    f"Two leagues chose differently for {method}: '{other.chosen}' and '{told.chosen}'. "
+                    "Nothing was merged.",
+                    where=str(folder / LEAGUE),
+                    remedy="Search once, on one stream and with one seed, and copy that folder to the other "
+                    "machines before they start.",
+                )
+    return joined

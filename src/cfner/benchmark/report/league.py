@@ -1,0 +1,200 @@
+"""The section of a league: every method at its best setting, ranked; what it learned, lost and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Final
+
+from cfner.benchmark.league_file import Searched, read_league
+from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
+from cfner.benchmark.report.charts import picture_of
+from cfner.benchmark.report.cost_picture import costs
+from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Picture, Table
+from cfner.benchmark.report.dumbbells import Ends, dumbbells
+from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, number, shown
+from cfner.benchmark.report.reading import Run, Runs
+from cfner.benchmark.report.significance import Scores, compare, draws, resampled
+
+_WAY: Final = "joint-own"
+_HOW = (
+    "Every method at the best of three settings of its knob: half, once and twice the weight of what it "
+    "keeps of the old, or the learning rates where it has no such weight. The setting was chosen by micro F1 "
+    "after the last step on dev data, with one seed on one stream. All else is the same for all methods. "
+    "Then they were run once on test data, with other seeds."
+)
+_RANK = (
+    "Rank: 1 + the number of methods that are surely better (paired bootstrap of the mean micro F1, p below "
+    "0.05), so methods that cannot be told apart may share a rank. Bounds are not ranked. Above finetune: "
+    "points of last micro F1. Way: the share of the way from finetune to joint-own in it, in percent."
+)
+
+
+def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
+    """Nothing where there was no league, or where it has not been scored on test data yet."""
+    searched = read_league(runs.folder)
+    leagues = [league for group in groups if (league := league_of(group, searched)) is not None]
+    if not leagues:
+        return []
+    blocks: list[Block] = [Heading("The league"), *_summary_picture(leagues), Paragraph(_HOW)]
+    for league in leagues:
+        blocks += [Heading(league.title, 3), _table(league, runs), *_costs(league)]
+    return [*blocks, Paragraph(_RANK), *_search(searched)]
+
+
+def league_of(group: Group, searched: Mapping[str, Searched]) -> Group | None:
+    """The runs of a setting on test data without other text, of each method as it was chosen, under its
+    plain name.
+    """
+    shared = dict(group.setting.shared)
+    if shared.get("score_on", "test") != "test" or shared.get("unlabelled", "none") != "none":
+        return None
+    name_of = {one.chosen: method for method, one in searched.items()}
+    by_method = {name_of[name]: found for name, found in group.by_method.items() if name in name_of}
+    cells = [
+        cell.model_copy(update={"method": name_of[cell.method]})
+        for cell in group.cells
+        if cell.method in name_of
+    ]
+    if len(by_method) < 2 or group.setting.labels != "own":
+        return None
+    return Group(group.number, group.setting, group.apart, cells, by_method)
+
+
+def _last(run: Run) -> float:
+    return run.last_micro_f1
+
+
+def _ranked(league: Group, ranks: Mapping[str, int]) -> list[str]:
+    """By rank, then by the mean micro F1, which ranks are about; bounds at the end."""
+
+    def place(method: str) -> tuple[bool, int, float]:
+        mean = fmean(run.mean_micro_f1 for run in league.by_method[method])
+        return method in BOUNDS, ranks.get(method, len(ranks) + 1), -mean
+
+    return sorted(league.methods, key=place)
+
+
+def _table(league: Group, runs: Runs) -> Table:
+    ranks = ranks_of(league, runs)
+    picks: tuple[tuple[str, Pick], ...] = (
+        ("when learned", lambda run: run.mean_when_learned),
+        ("at the end", lambda run: run.mean_at_the_end),
+        ("lost", lambda run: run.mean_lost),
+        ("mean micro", lambda run: run.mean_micro_f1),
+        ("last micro", _last),
+    )
+    head = ["method", "rank", *(name for name, _ in picks), f"above {FLOOR}", "way, %", "seconds", "MiB"]
+    rows: list[list[str | Cell]] = []
+    for method in _ranked(league, ranks):
+        above = way = None
+        if FLOOR in league.by_method and method != FLOOR:
+            above = league.difference(method, FLOOR, _last)
+            if _WAY in league.by_method and method != _WAY:
+                way = share_of_the_way(league, method, _WAY, _last)
+        seconds, memory = _cost(league, method)
+        rows.append(
+            [
+                method,
+                str(ranks.get(method, NONE)),
+                *(shown(league.mean(method, pick)) for _, pick in picks),
+                shown(above, "+"),
+                NONE if way is None else number(way.mean),
+                NONE if seconds is None else f"{seconds:,.0f}",
+                NONE if memory is None else f"{memory:,.0f}",
+            ]
+        )
+    return Table.of(head, rows)
+
+
+def ranks_of(league: Group, runs: Runs) -> dict[str, int]:
+    """Of each method with counts per test sentence; empty where the runs cannot be paired."""
+    counts = {
+        method: {run.seed: found for run in league.by_method[method] if (found := runs.counts(run))}
+        for method in league.rivals
+    }
+    counts = {method: by_seed for method, by_seed in counts.items() if by_seed}
+    sizes = {int(one.sentences) for by_seed in counts.values() for one in by_seed.values()}
+    if len(sizes) != 1 or len(counts) < 2:
+        return {}
+    weights = draws(sizes.pop())
+    scores: Scores = {
+        method: {seed: resampled(one, weights) for seed, one in by_seed.items()}
+        for method, by_seed in counts.items()
+    }
+    return {method: 1 + sum(_surely_better(scores, other, method) for other in scores) for method in scores}
+
+
+def _surely_better(scores: Scores, one: str, other: str) -> bool:
+    found = None if one == other else compare(scores, one, other, "micro")
+    return found is not None and found.sure and found.value > 0
+
+
+def _cost(league: Group, method: str) -> tuple[float | None, float | None]:
+    """(seconds, MiB), means over seeds."""
+    seconds = league.mean(method, lambda run: run.measured.seconds)
+    memory = league.mean(method, lambda run: run.measured.peak_memory)
+    return None if seconds is None else seconds.mean, None if memory is None else memory.mean / 2**20
+
+
+def _costs(league: Group) -> list[Block]:
+    panels: dict[str, dict[str, tuple[float, float]]] = {"seconds per run": {}, "peak memory, MiB": {}}
+    for method in league.methods:
+        f1 = fmean(map(_last, league.by_method[method]))
+        for points, cost in zip(panels.values(), _cost(league, method), strict=True):
+            if cost is not None:
+                points[method] = (cost, f1)
+    drawn = {unit: points for unit, points in panels.items() if points}
+    if not drawn:
+        return []
+    title = f"What the last micro F1 costs: {league.title}"
+    told = "Seconds and memory as measured where it ran, mean over seeds. Runs beside others are slower."
+    return [picture_of(league, "league-cost", costs(drawn, title)), Paragraph(told)]
+
+
+def _summary_picture(leagues: Sequence[Group]) -> list[Block]:
+    """A panel per stream, a row per method: F1 of its old types when learned and at the end. None where no
+    old type has enough mentions in the test data.
+    """
+    ends = [_ends(league) for league in leagues]
+    methods = list(dict.fromkeys(method for league in leagues for method in league.methods))
+
+    def mean(method: str) -> float:
+        return fmean(panel[method][1] for panel in ends if method in panel)
+
+    drawn = [method for method in methods if any(method in panel for panel in ends)]
+    rows = sorted(drawn, key=lambda method: (method in BOUNDS, -mean(method)))
+    if not rows:
+        return []
+    panels = [
+        Ends(league.setting.data, league.setting.steps.partition(", ")[2], panel)
+        for league, panel in zip(leagues, ends, strict=True)
+    ]
+    title = "F1 of the types of earlier steps, when learned and at the end"
+    return [Picture("league", dumbbells(panels, [rows], BOUNDS, title))]
+
+
+def _ends(league: Group) -> dict[str, tuple[float, float]]:
+    ends = {}
+    for method in league.methods:
+        when = league.mean(method, lambda run: run.mean_when_learned)
+        end = league.mean(method, lambda run: run.mean_at_the_end)
+        if when is not None and end is not None:
+            ends[method] = (when.mean, end.mean)
+    return ends
+
+
+def _search(searched: Mapping[str, Searched]) -> list[Block]:
+    """Micro F1 on dev data of what was tried; the chosen one in bold."""
+    factors = sorted({tried.factor for one in searched.values() for tried in one.tried})
+    head = ["method", "knob", *(f"× {factor:g}" for factor in factors), "searched on"]
+    rows: list[list[str | Cell]] = []
+    for method, one in searched.items():
+        found = {tried.factor: tried for tried in one.tried}
+        cells = [
+            Cell(f"{found[f].dev_f1:.2f}", bold=found[f].method == one.chosen) if f in found else NONE
+            for f in factors
+        ]
+        rows.append([method, one.knob, *cells, f"{one.searched_on}, seed {one.seed}"])
+    told = "What was tried on dev data: last micro F1 of each setting of the knob. Bold: chosen."
+    return [Heading("The search", 3), Paragraph(told), Table.of(head, rows, left=2)]

@@ -1,0 +1,114 @@
+"""``cfner bench league`` and ``merge``: all methods side by side, on one machine or several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cfner.cli import bench_run as b
+from cfner.cli import options as o
+from cfner.cli.settings import from_flags, load_methods, names
+from cfner.cli.show import console, say
+from cfner.errors import ConfigError
+
+Flag = o.Flag
+
+
+def league(
+    data: Annotated[
+        list[str],
+        Flag(
+            "--data",
+            "-d",
+            help="A corpus; may be repeated. One of the yardstick's has its steps and settings from there.",
+        ),
+    ],
+    out: b.Out = Path("runs/league"),
+    seeds: Annotated[str, Flag(help="Seeds of the test, with commas.")] = "2,3,4",
+    methods: Annotated[str | None, Flag("--methods", "-m", help="With commas. Default: all.")] = None,
+    search_on: Annotated[
+        str | None, Flag(help="The corpus on whose dev data settings are chosen. Default: the first.")
+    ] = None,
+    search_seed: Annotated[int, Flag(min=0, help="The seed with which they are chosen.")] = 0,
+    first: Annotated[int | None, Flag(min=1, help="Types in the first step.")] = None,
+    per_step: Annotated[int | None, Flag(min=1, help="Types in each later step.")] = None,
+    every: Annotated[int | None, Flag(min=1, help="Take each n-th sentence of the data.")] = None,
+    score_every: o.ScoreEvery = None,
+    min_mentions: Annotated[int | None, Flag(min=0, help="Drop types with fewer training mentions.")] = None,
+    encoder: o.Encoder = None,
+    epochs: o.Epochs = None,
+    preset: o.Preset = None,
+    config: o.Config = None,
+    set_: b.Set = None,
+    use: o.Use = None,
+    device: o.DeviceSetting = None,
+    jobs: b.Jobs = None,
+    processes: b.Processes = 1,
+    ray: b.Ray = None,
+    cores: b.Cores = 1,
+    gpus: b.Gpus = 0,
+    keep_models: b.KeepModels = False,
+    dry_run: o.DryRun = False,
+) -> None:
+    """Compare all methods, each at the best of three settings of its own knob, chosen on dev data.
+
+    The search is part of the grid. Stop it at any time and start it again: nothing is done twice.
+    """
+    given_flags = from_flags(locals(), set_)
+    arguments = locals()
+    from cfner.benchmark.cells import MethodChoice
+    from cfner.benchmark.grid import GridFolder, plan
+    from cfner.benchmark.league import choose, league_stream, scored_cells, search_cells
+    from cfner.benchmark.league_file import read_league, write_league
+    from cfner.methods import method_class, method_names
+    from cfner.training.config import TrainingConfig, given_settings
+
+    uses = load_methods(use)
+    given = given_settings(given_flags, file=config, preset=preset)
+    common = TrainingConfig.build(given)
+    chosen_names = names(methods) or method_names()
+    for name in chosen_names:
+        method_class(name)
+    places = [b.place(path) for path in data]
+    searched = places[0] if search_on is None else b.place(search_on)
+    shape = {"first": first, "per_step": per_step, "every": every}
+    shape |= {"score_every": score_every, "min_mentions": min_mentions}
+    streams = {path: league_stream(path, common, given, **shape) for path in {*places, searched}}
+    numbers = b.seeds_of(seeds, common, 3)
+    if search_seed in numbers:
+        raise ConfigError(
+            f"Seed {search_seed} is used both to choose settings and to test them.",
+            remedy="Choose another with --search-seed, or other --seeds.",
+        )
+    searching, screen = streams[searched], console(stderr=True)
+    cells = search_cells(chosen_names, searching, search_seed, uses)
+    folder, planned = GridFolder(out), plan(cells)
+    complete = len(folder.finished(planned)) == len(planned)
+    screen.print(f"Search: three settings of {len(chosen_names)} methods on dev data, seed {search_seed}.")
+    b.carry_out(cells, out, "league", arguments)
+    if dry_run and not complete:
+        screen.print("Test: with the settings as they are; the search may choose others.")
+        choices = [MethodChoice(name) for name in chosen_names]
+    else:
+        best = choose(folder, planned, searching)
+        choices = [MethodChoice.parse(one.chosen) for one in best.values()]
+        screen.print("Test: each method with the setting that was best on dev data.")
+        if not dry_run:
+            write_league(out, read_league(out) | best)
+    tested = scored_cells(choices, [streams[path] for path in places], numbers, uses)
+    b.carry_out(tested, out, "league", arguments)
+
+
+def merge(
+    grids: Annotated[list[Path], typer.Argument(help="Folders of grids.")],
+    out: Annotated[Path, Flag("--out", "-o", help="A new folder, or a grid that keeps what it has.")],
+) -> None:
+    """Join grids that were computed on several machines; refused where two results contradict each other."""
+    from cfner.benchmark.merge import merge as joined
+
+    done = joined(grids, out)
+    more = f" {done.same} were in several of them, with the same result." if done.same else ""
+    told = f"{out}: {done.new} finished runs were added.{more} Tables and pictures: cfner bench report {out}"
+    say(told, wrap=False)
