@@ -28,7 +28,7 @@ Flag = o.Flag
 
 @first_options(
     *("out", "in_place", "types", "guard", "max_forgetting", "unlabelled", "replay"),
-    *("method", "epochs", "html", "json"),
+    *("method", "epochs", "json"),
 )
 def learn(
     model: o.Checkpoint,
