@@ -196,11 +196,11 @@ def _peak(bench: Bench, method: str) -> float:
 
 
 def _learn_and_tell_peak(source: str, sentences: Path, settings: dict[str, Any]) -> None:
-    from cfner.corpus.corpus import read_sentences
+    from cfner.corpus.corpus import Corpus
     from cfner.stream.step import Step
     from cfner.training.environment import peak_memory
 
-    train, _ = read_sentences(sentences)
+    train = Corpus.read(sentences).train
     types = tuple(sorted({type_ for sentence in train for type_ in sentence.types}))
     tagger = ContinualTagger.load(source, epochs=1, **settings)
     tagger.learn(Step(types=types, train=train, known=tagger.types, index=1))

@@ -34,8 +34,6 @@ class Clock:
         self.epochs.append(now - self._last)
         self._last = now
 
-    def note(self, text: str) -> None: ...
-
     def end(self) -> None: ...
 
 

@@ -109,7 +109,7 @@ def run(case: Case, corpus: Corpus, encoder: str, folder: Path) -> dict[str, Any
         write_sentences(train, data, format="conll")
         epochs = max(1, round(UPDATES * BATCH / case.size))
         start = time.perf_counter()
-        learned = learn(model, str(data), out=out, settings={**QUICK, "epochs": epochs, "seed": case.seed})
+        learned = learn(model, str(data), out=out, **{**QUICK, "epochs": epochs, "seed": case.seed})
         seconds = time.perf_counter() - start
         found = ContinualTagger.load(out).find(truth)
     told = learned.estimate.of_type(case.type)

@@ -419,7 +419,7 @@ def test_the_plan_is_what_learn_does(two_steps: Path, tiny_corpus: Corpus, tmp_p
 
     data = new_data(tiny_corpus, tmp_path, {"dish": "meal"}, keep_dev=False)
     plan = quick(data, two_steps, settings={"epochs": 3}).plan
-    fresh = NewData.read(str(data), dev_share=0)
+    fresh = NewData.of(Corpus.read(data), dev_share=0)
     assert plan is not None and plan.epochs == 3 and plan.folds == 5
     assert (plan.train_sentences, plan.dev_sentences) == (len(fresh.train), 0)
     afresh = quick(data, two_steps, settings={"method": "joint"})

@@ -17,7 +17,6 @@ import pytest
 from rich.console import Console
 
 import warm
-from cfner.cli.bars import Bars
 from cfner.cli.main import main
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Span
@@ -25,6 +24,7 @@ from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError
 from cfner.methods import method_names
 from cfner.tagger import ContinualTagger
+from cfner.training.bars import Bars
 from commands import COMMANDS
 
 

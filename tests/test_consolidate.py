@@ -56,7 +56,7 @@ def test_one_network_says_what_the_experts_say(model: Path, text: Path, tiny_cor
     teacher = ContinualTagger.load(model)
     assert isinstance(teacher.model.network, ExpertNetwork)
     before = teacher.find(tiny_corpus.test)
-    made = cfner.consolidate(model, text, in_place=True, settings={"epochs": 25})
+    made = cfner.consolidate(model, text, in_place=True, epochs=25)
     assert made.accepted and (made.step, made.parent, made.experts) == (3, 2, 2)
     assert made.cost.disk > 0 and made.cost.after > 0 and made.sentences < len(tiny_corpus.train)
     student = ContinualTagger.load(model)
@@ -75,7 +75,7 @@ def test_one_network_says_what_the_experts_say(model: Path, text: Path, tiny_cor
 
 def test_it_is_undone_by_a_rollback(model: Path, text: Path, tiny_corpus: Corpus) -> None:
     before = {key: value.clone() for key, value in open_model(model).network.state_dict().items()}
-    cfner.consolidate(model, text, in_place=True, settings={"epochs": 1})
+    cfner.consolidate(model, text, in_place=True, epochs=1)
     rollback(model, 2)
     after = open_model(model).network
     assert isinstance(after, ExpertNetwork)
@@ -157,10 +157,10 @@ def test_an_interrupted_consolidation_goes_on(model: Path, text: Path) -> None:
                 raise Stop
 
     settings = {"epochs": 4, "checkpoint_minutes": 0.0}
-    whole = cfner.consolidate(model, text, out=model.parent / "whole", settings=settings)
+    whole = cfner.consolidate(model, text, out=model.parent / "whole", **settings)
     with pytest.raises(Stop):
-        cfner.consolidate(model, text, out=model.parent / "again", settings=settings, progress=Stopping())
-    again = cfner.consolidate(model, text, out=model.parent / "again", settings=settings)
+        cfner.consolidate(model, text, out=model.parent / "again", **settings, progress=Stopping())
+    again = cfner.consolidate(model, text, out=model.parent / "again", **settings)
     one, other = (open_model(made.folder).network.state_dict() for made in (whole, again))
     for key, value in one.items():
         assert torch.equal(value, other[key]), key

@@ -17,7 +17,7 @@ import warm
 from cfner.errors import EncoderError, MissingExtraError
 from cfner.network.encoders import strip_classifier, usable_length
 from cfner.store import hub_download, pretrained
-from cfner.store.pretrained import known_encoders, load_encoder, resolve
+from cfner.store.pretrained import encoders, load_encoder, resolve
 
 
 def needs_minilm() -> None:
@@ -45,7 +45,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(pretrained._EMBEDDED, "minilm", ("no-such-package-here", "x/config.json"))
     with pytest.raises(MissingExtraError, match=r"pip install .*\[demo\]'"):
         load_encoder("minilm")
-    assert not known_encoders()[0].available
+    assert not encoders()[0].available
 
 
 def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(

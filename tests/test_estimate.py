@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from cfner import learn
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
@@ -24,7 +25,6 @@ from cfner.interop.export import export_model
 from cfner.practice.history.history import history
 from cfner.practice.learn.cross_validation import ENOUGH_TO_HOLD_OUT, Plan, _without
 from cfner.practice.learn.folds import divided
-from cfner.practice.learn.learn import learn
 from cfner.serving.step_list import read_steps
 from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
@@ -95,9 +95,7 @@ def test_a_line_that_all_documents_share_does_not_chain_them(one_step: Path, tmp
         lines.append("".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, tags, strict=True)))
     (tmp_path / "docs.conll").write_text("\n".join(lines))
     watch = Watch()
-    learned = learn(
-        one_step, str(tmp_path / "docs.conll"), out=tmp_path / "m2", settings=FAST, progress=watch
-    )
+    learned = learn(one_step, str(tmp_path / "docs.conll"), out=tmp_path / "m2", **FAST, progress=watch)
     assert learned.estimate is not None and learned.estimate.documents
     assert watch.names[:5] == [f"estimate {n} of 5" for n in range(1, 6)]
 
@@ -122,7 +120,7 @@ def test_fewer_different_sentences_than_folds_are_as_many_folds(one_step: Path, 
     assert Plan.of(few[::3], 5, 0.15) is None and Plan.of([few[0]] * 30, None, 0.15) is None
     write_sentences(few, tmp_path / "few.conll", format="conll")
     for out in ("m2", "m3"):
-        done = learn(one_step, str(tmp_path / "few.conll"), out=tmp_path / out, unchecked=True, settings=FAST)
+        done = learn(one_step, str(tmp_path / "few.conll"), out=tmp_path / out, unchecked=True, **FAST)
         assert done.estimate is not None and done.estimate.folds == 3
 
 
@@ -205,7 +203,6 @@ class Watch(Silent):
 
     def __init__(self, stop_in: int | None = None) -> None:
         self.names: list[str] = []
-        self.notes: list[str] = []
         self.stop_in = stop_in
 
     def start(self, name: str, epochs: int, batches: int) -> None:
@@ -215,24 +212,22 @@ class Watch(Silent):
         if self.stop_in == len(self.names):
             raise KeyboardInterrupt
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
 
 def test_five_models_estimate_and_the_model_itself_learns_from_all(
-    one_step: Path, new: str, tmp_path: Path
+    one_step: Path, new: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch = Watch()
-    learned = learn(one_step, new, out=tmp_path / "m2", settings=FAST, progress=watch)
+    caplog.set_level("INFO", "cfner")
+    learned = learn(one_step, new, out=tmp_path / "m2", **FAST, progress=watch)
     assert watch.names == [*(f"estimate {n} of 5" for n in range(1, 6)), "learn person"]
-    assert any(note.startswith("Estimate 1 of 5: F1 person") for note in watch.notes)
+    assert any(note.startswith("Estimate 1 of 5: F1 person") for note in caplog.messages)
     estimate, data = learned.estimate, Corpus.read(new)
     assert estimate is not None and (estimate.how, estimate.folds) == ("folds", 5)
     mentions = sum(len(s.spans) for s in data.train)
     assert estimate.sentences == len(data.train) and estimate.types[0].mentions == mentions
     tagger = ContinualTagger.load(tmp_path / "m2")
     assert tagger.record is not None and tagger.record.facts["data"]["train"]["sentences"] == len(data.train)
-    plain = learn(one_step, new, out=tmp_path / "m3", folds=0, settings=FAST)
+    plain = learn(one_step, new, out=tmp_path / "m3", folds=0, **FAST)
     assert plain.estimate is None  # and the model is the same, byte for byte
     weights = [(tmp_path / m / "steps/0002/model.safetensors").read_bytes() for m in ("m2", "m3")]
     assert weights[0] == weights[1]
@@ -244,7 +239,7 @@ def test_a_test_split_scores_the_model_itself(one_step: Path, tiny_corpus: Corpu
     test = [s.only(["person"]) for s in tiny_corpus.test]
     write_sentences([s.only(["person"]) for s in tiny_corpus.train], data / "train.conll", format="conll")
     write_sentences(test, data / "test.conll", format="conll")
-    learned = learn(one_step, str(data), out=tmp_path / "m2", settings={"epochs": 3})
+    learned = learn(one_step, str(data), out=tmp_path / "m2", epochs=3)
     estimate = learned.estimate
     assert estimate is not None and (estimate.how, estimate.sentences) == ("test", len(test))
     found = ContinualTagger.load(tmp_path / "m2").find(test)
@@ -257,11 +252,11 @@ def test_a_test_split_scores_the_model_itself(one_step: Path, tiny_corpus: Corpu
 
 
 def test_an_interrupted_estimate_goes_on_with_the_next_fold(one_step: Path, new: str, tmp_path: Path) -> None:
-    whole = learn(one_step, new, out=tmp_path / "whole", settings=FAST)
+    whole = learn(one_step, new, out=tmp_path / "whole", **FAST)
     with pytest.raises(KeyboardInterrupt):
-        learn(one_step, new, out=tmp_path / "m2", settings=FAST, progress=Watch(stop_in=4))
+        learn(one_step, new, out=tmp_path / "m2", **FAST, progress=Watch(stop_in=4))
     watch = Watch()
-    again = learn(one_step, new, out=tmp_path / "m2", settings=FAST, progress=watch)
+    again = learn(one_step, new, out=tmp_path / "m2", **FAST, progress=watch)
     assert watch.names == ["estimate 4 of 5", "estimate 5 of 5", "learn person"]
     assert again.estimate == whole.estimate
     assert not (tmp_path / "m2/estimate.json").exists()
@@ -269,18 +264,18 @@ def test_an_interrupted_estimate_goes_on_with_the_next_fold(one_step: Path, new:
 
 def test_folds_of_another_model_do_not_count(one_step: Path, new: str, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        learn(one_step, new, out=tmp_path / "m2", settings=FAST, progress=Watch(stop_in=3))
+        learn(one_step, new, out=tmp_path / "m2", **FAST, progress=Watch(stop_in=3))
     other = Path(shutil.copytree(one_step, tmp_path / "other"))
-    learn(other, new, in_place=True, types=["person"], folds=0, settings=FAST)
+    learn(other, new, in_place=True, types=["person"], folds=0, **FAST)
     watch = Watch()
-    learn(other, new, out=tmp_path / "m2", settings=FAST, progress=watch)
+    learn(other, new, out=tmp_path / "m2", **FAST, progress=watch)
     assert len(watch.names) == 6
 
 
 def test_without_a_share_to_choose_on_no_epoch_is_chosen(one_step: Path, new: str, tmp_path: Path) -> None:
     learned = learn(
-        one_step, new, out=tmp_path / "m2", folds=2, reading={"dev_share": 0.0},
-        settings={"epochs": 2, "select_on": "new"},
+        one_step, new, out=tmp_path / "m2", folds=2, dev_share=0.0,
+        epochs=2, select_on="new",
     )  # fmt: skip
     assert learned.estimate is not None and learned.estimate.epoch is None and len(learned.epochs) == 2
 
@@ -289,7 +284,7 @@ def test_the_folds_choose_the_epoch_and_the_model_stops_after_it(
     one_step: Path, new: str, tmp_path: Path
 ) -> None:
     settings = {"epochs": 3, "select_on": "new"}
-    learned = learn(one_step, new, out=tmp_path / "m2", settings=settings, folds=3)
+    learned = learn(one_step, new, out=tmp_path / "m2", **settings, folds=3)
     assert learned.estimate is not None and learned.estimate.epoch in {1, 2, 3}
     assert len(learned.epochs) == learned.estimate.epoch == learned.best_epoch
 
@@ -299,9 +294,7 @@ def test_a_type_that_is_not_found_well_enough_is_refused(
     strict: bool, one_step: Path, new: str, tmp_path: Path
 ) -> None:
     nothing = {"epochs": 1, "lr_head": 0, "lr_encoder": 0}
-    refused = learn(
-        one_step, new, out=tmp_path / "m2", min_new_f1=50, strict=strict, settings=nothing, folds=2
-    )
+    refused = learn(one_step, new, out=tmp_path / "m2", min_new_f1=50, strict=strict, **nothing, folds=2)
     assert not refused.accepted and refused.below == ("person",)
     assert refused.folder.name == "m2.refused" and not (tmp_path / "m2").exists()
 
@@ -318,7 +311,7 @@ def test_the_command_tells_what_the_figure_is(one_step: Path, new: str, tmp_path
 
 
 def test_history_card_and_page_show_the_same_figure(one_step: Path, new: str, tmp_path: Path) -> None:
-    learned = learn(one_step, new, out=tmp_path / "m2", settings={"epochs": 2}, folds=2)
+    learned = learn(one_step, new, out=tmp_path / "m2", epochs=2, folds=2)
     assert learned.estimate is not None
     figures = learned.estimate.figures()
     said = " ".join(CliRunner().invoke(app, ["history", str(tmp_path / "m2")]).stdout.split())
@@ -334,7 +327,7 @@ def test_history_card_and_page_show_the_same_figure(one_step: Path, new: str, tm
 
 
 def test_a_damaged_estimate_is_an_error_that_names_the_file(one_step: Path, new: str, tmp_path: Path) -> None:
-    learn(one_step, new, out=tmp_path / "m2", settings=FAST, folds=2)
+    learn(one_step, new, out=tmp_path / "m2", **FAST, folds=2)
     path = tmp_path / "m2/steps/0002/report.json"
     report = json.loads(path.read_bytes())
     for value in (101, float("nan"), "many", None):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cfner.cli.main import app
-from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import formats, writable_formats
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, Span
@@ -24,6 +24,7 @@ from cfner.corpus.tokenise import character_spans, sentence_from_characters, spl
 from cfner.corpus.writers import write_files, write_sentences
 from cfner.errors import CorpusError
 from cfner.interop.text_stream import unlabelled_text
+from reading import read_sentences
 
 quick = settings(
     deadline=None,
@@ -794,7 +795,7 @@ SWAPPED = b"B-PER\tAda\nO\tlives\nO\tin\nB-LOC\tOslo\n\nO\tRain\n"
 
 @pytest.mark.parametrize("content", [SWAPPED, SWAPPED.replace(b"\t", b" x y "), SWAPPED.replace(b"B-", b"")])
 def test_swapped_columns_are_recognised_and_the_advice_reads_them(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(CorpusError, match=r"the columns are swapped.*--tag-column 0") as caught:
+    with pytest.raises(CorpusError, match=r"the columns are swapped.*`tag_column=0`") as caught:
         read_bytes(tmp_path, content)
     assert caught.value.where == f"{tmp_path}/f.conll:1"
     (first, second), _ = read_bytes(tmp_path, content, tag_column=0)

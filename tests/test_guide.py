@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import warm
-from cfner.store.pretrained import known_encoders
+from cfner.store.pretrained import encoders
 from cfner.synthetic.generate import generate
 from conftest import make_encoder
 from counts import TIMED
@@ -74,6 +74,6 @@ def test_the_guide_runs_with_a_tiny_encoder(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not TIMED, reason="four minutes: make torture")
 def test_the_guide_runs_as_it_is(tmp_path: Path) -> None:
-    if not known_encoders()[0].available:
+    if not encoders()[0].available:
         pytest.skip("the extra 'demo' is not installed")
     follow(blocks(), tmp_path, Path(sys.executable).parent)

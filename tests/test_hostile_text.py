@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -204,8 +205,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wide")
 def test_the_terminal_shows_it_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     from cfner.cli import diff, explain, predict
-    from cfner.cli.bars import Bars
-    from cfner.cli.show import coloured, console, matrix_table, scores_table
+    from cfner.cli.show import LogHandler, coloured, console, matrix_table, scores_table
 
     for given in PAIRS:
         found = a_diff(given)
@@ -218,10 +218,9 @@ def test_the_terminal_shows_it_and_obeys_nothing(capsys: pytest.CaptureFixture[s
         screen.print(matrix_table(StepMatrix((some_scores(given),)), given[0][0]))
         diff._tell(screen, found, AT_ONCE)
         explain._tell(an_explanation(given))
-        bars = Bars()
-        bars.console = screen
-        bars.note(given[0][0])
-        said = capsys.readouterr().out
+        LogHandler().emit(logging.makeLogRecord({"msg": given[0][0]}))
+        shown = capsys.readouterr()
+        said = shown.out + shown.err
         assert not steers(said)
         for text in everything(given):
             assert visible(text).strip() in said, text

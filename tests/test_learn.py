@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cfner import learn as learn_and_estimate
 from cfner.batches.loader import TokenBatch
 from cfner.benchmark.method_template import method_file
 from cfner.cli.main import app
@@ -27,10 +28,7 @@ from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.files.lock import locked
 from cfner.network.network import Network
 from cfner.practice.history.history import history, rename, rollback, verify
-from cfner.practice.learn.learn import learn as learn_and_estimate
-from cfner.practice.learn.new_data import NewData
 from cfner.tagger import ContinualTagger
-from cfner.training.progress import Silent
 from strangers import ORDERS, make_checkpoint
 
 NEW = ("dish", "person")
@@ -98,9 +96,7 @@ def test_the_new_folder_is_named_as_it_was_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     forgets = {"epochs": 3, "method": "finetune"}
-    learned = learn(
-        one_step, files["new"], out="m2", guard=files["old"], max_forgetting=limit, settings=forgets
-    )
+    learned = learn(one_step, files["new"], out="m2", guard=files["old"], max_forgetting=limit, **forgets)
     assert learned.folder == Path(folder) and learned.folder.is_dir()
 
 
@@ -202,7 +198,7 @@ def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, s
     before = bytes_of(one_step)
     learned = learn(
         one_step, files["new"], in_place=True, guard=files["old"],
-        settings={"method": "finetune", "epochs": 6},
+        method="finetune", epochs=6,
     )  # fmt: skip
     assert not learned.accepted and bytes_of(one_step) == before
     assert learned.folder == one_step.with_name("model.refused") and len(verify(learned.folder)) == 2
@@ -211,7 +207,7 @@ def test_a_refused_step_is_not_added_in_place(one_step: Path, files: dict[str, s
 def test_what_is_kept_is_accepted_with_a_table(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     learned = learn(
         one_step, files["new"], out=tmp_path / "m2", guard=files["old"], replay=files["replay"],
-        settings={"epochs": 6},
+        epochs=6,
     )  # fmt: skip
     assert learned.guard is not None and learned.accepted
     assert {row.type for row in learned.guard.types} == {"animal", "city"}
@@ -222,15 +218,15 @@ def test_old_types_labelled_beside_new_ones_need_a_decision(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="--old-labels ignore"):
-        learn(one_step, files["full"], out=tmp_path / "m2", settings=FAST)
-    ignored = learn(one_step, files["full"], out=tmp_path / "m2", old_labels="ignore", settings=FAST)
+        learn(one_step, files["full"], out=tmp_path / "m2", **FAST)
+    ignored = learn(one_step, files["full"], out=tmp_path / "m2", old_labels="ignore", **FAST)
     assert (ignored.plan.new, ignored.plan.ignored) == (NEW, ("animal", "city"))
-    used = learn(one_step, files["full"], out=tmp_path / "m3", old_labels="use", settings=FAST)
+    used = learn(one_step, files["full"], out=tmp_path / "m3", old_labels="use", **FAST)
     assert (used.plan.new, used.plan.more) == (NEW, ("animal", "city"))
 
 
 def test_more_data_for_a_known_type(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
-    learned = learn(one_step, files["more"], out=tmp_path / "m2", settings=FAST)
+    learned = learn(one_step, files["more"], out=tmp_path / "m2", **FAST)
     assert (learned.plan.new, learned.plan.more) == ((), ("city",))
     assert ContinualTagger.load(tmp_path / "m2").types == ContinualTagger.load(one_step).types
 
@@ -241,7 +237,7 @@ def test_more_data_for_all_types_is_plain_learning(
     """Nothing is hidden in O then, so O words must be learned as O."""
     path = tmp_path / "all.conll"
     write_sentences([s.only(("animal", "city")) for s in tiny_corpus.train], path, format="conll")
-    learned = learn(one_step, str(path), out=tmp_path / "m2", settings={"epochs": 5})
+    learned = learn(one_step, str(path), out=tmp_path / "m2", epochs=5)
     assert learned.plan.more == ("animal", "city")
     assert set(learned.epochs[0]) >= {"cross_entropy"}
     counts = ContinualTagger.load(tmp_path / "m2").evaluate(
@@ -251,7 +247,7 @@ def test_more_data_for_all_types_is_plain_learning(
 
 
 def test_types_narrow_what_is_learned(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
-    learned = learn(one_step, files["new"], out=tmp_path / "m2", types=["dish"], settings=FAST)
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", types=["dish"], **FAST)
     assert learned.plan.current == ("dish",) and learned.plan.ignored == ("person",)
     assert "person" not in ContinualTagger.load(tmp_path / "m2").types
 
@@ -259,7 +255,7 @@ def test_types_narrow_what_is_learned(one_step: Path, files: dict[str, str], tmp
 def test_agreement_on_any_text(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     text = tmp_path / "any.txt"
     text.write_text("the heron of oslo\n\nnew york saw the otter\n")
-    learned = learn(one_step, files["new"], out=tmp_path / "m2", unlabelled=[text], settings=FAST)
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", unlabelled=[text], **FAST)
     new_text, given = learned.agreement
     assert (
         "training" in new_text.where
@@ -271,7 +267,7 @@ def test_agreement_on_any_text(one_step: Path, files: dict[str, str], tmp_path: 
 def test_the_papers_rule_looks_at_new_types_alone(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    learned = learn(one_step, files["new"], out=tmp_path / "m2", preset="paper", settings=FAST)
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", preset="paper", **FAST)
     assert all("dev_agreement" not in figures for figures in learned.epochs)
     assert ContinualTagger.load(tmp_path / "m2").config.optimiser == "sgd"
 
@@ -312,9 +308,7 @@ def test_types_that_no_data_mentions_have_no_score(
 ) -> None:
     only_city = tmp_path / "city.conll"
     write_sentences([s.only(["city"]) for s in tiny_corpus.test], only_city, format="conll")
-    learned = learn(
-        one_step, files["new"], out=tmp_path / "m2", guard=only_city, max_forgetting=100, settings=FAST
-    )
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", guard=only_city, max_forgetting=100, **FAST)
     assert set(learned.scores.types) == {"city"}
     assert learned.guard is not None and learned.guard.absent == ("animal",)
     assert history(tmp_path / "m2")[-1].micro_f1 is None  # a mean over some of the types would mislead
@@ -328,7 +322,7 @@ def test_a_model_that_changed_meanwhile_does_not_lose_the_step(
             rename(one_step, "city", "place")
 
     with pytest.raises(ModelError, match=r"saved separately in .*refused"):
-        learn(one_step, files["new"], in_place=True, settings=FAST, progress=Renames(99))
+        learn(one_step, files["new"], in_place=True, **FAST, progress=Renames(99))
     assert [step.name for step in history(one_step)][-1] == "rename city -> place"
     assert set(verify(one_step.with_name("model.refused"))[-1].all_types) == {"animal", "city", *NEW}
 
@@ -337,7 +331,7 @@ def test_the_folder_one_is_in_is_a_model_too(
     one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(one_step)
-    assert learn(".", files["new"], in_place=True, settings=FAST).step == 2
+    assert learn(".", files["new"], in_place=True, **FAST).step == 2
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -350,7 +344,7 @@ def test_a_new_folder_shares_the_files_of_old_steps_where_it_can(
             raise OSError("Operation not supported")
 
         monkeypatch.setattr("os.link", refuses)
-    learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST)
+    learn(one_step, files["new"], out=tmp_path / "m2", **FAST)
     one, other = (folder / "steps/0001/model.safetensors" for folder in (one_step, tmp_path / "m2"))
     assert one.samefile(other) == links and one.read_bytes() == other.read_bytes()
     shutil.rmtree(one_step)
@@ -388,11 +382,9 @@ def test_each_text_is_tagged_once_by_each_model(
     monkeypatch.setattr(ContinualTagger, "learn", uncounted)
     learn(
         one_step, files["new"], out=tmp_path / "m2", guard=files["old"], max_forgetting=100,
-        unlabelled=[text], settings=FAST,
+        unlabelled=[text], **FAST,
     )  # fmt: skip
-    new, guarded = (
-        sum(map(len, s)) for s in (NewData.read(files["new"], dev_share=0).train, tiny_corpus.test)
-    )
+    new, guarded = (sum(map(len, s)) for s in (Corpus.read(files["new"]).train, tiny_corpus.test))
     assert asked == [guarded + new + 9] * 2
 
 
@@ -406,7 +398,7 @@ def test_nothing_is_copied_from_where_a_link_leads_to(
     place.rename(tmp_path / "theirs")
     place.symlink_to(tmp_path / "theirs")
     with pytest.raises(ModelError, match=r"0001.* is not a plain"):
-        learn(model, files["more"], out=tmp_path / "m2", settings=FAST)
+        learn(model, files["more"], out=tmp_path / "m2", **FAST)
     assert not (tmp_path / "m2.unfinished/steps/0001/scores.json").exists()
 
 
@@ -415,10 +407,10 @@ def test_what_an_interrupted_learn_from_another_model_left_does_not_matter(
 ) -> None:
     other = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     settings = {"epochs": 2, "checkpoint_minutes": 0}
-    learn(one_step, files["new"], out=tmp_path / "whole", settings=settings)
+    learn(one_step, files["new"], out=tmp_path / "whole", **settings)
     with pytest.raises(KeyboardInterrupt):
-        learn(other, files["new"], out=tmp_path / "m2", settings=settings, progress=Interrupts(1))
-    learn(one_step, files["new"], out=tmp_path / "m2", settings=settings)
+        learn(other, files["new"], out=tmp_path / "m2", **settings, progress=Interrupts(1))
+    learn(one_step, files["new"], out=tmp_path / "m2", **settings)
     assert len(verify(tmp_path / "m2")) == 2
     one, two = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
     assert one.read_bytes() == two.read_bytes()
@@ -436,7 +428,7 @@ def test_a_folder_of_the_users_that_is_in_the_way_is_left_alone(
     mine.parent.mkdir(parents=True)
     mine.write_text("years of work")
     with pytest.raises(ModelError, match="holds something else"):
-        learn(one_step, files["new"], out=None if in_place else target, in_place=in_place, settings=FAST)
+        learn(one_step, files["new"], out=None if in_place else target, in_place=in_place, **FAST)
     assert bytes_of(target.with_name(f"{target.name}.unfinished")) == {file: b"years of work"}
     assert len(history(one_step)) == 1
 
@@ -452,13 +444,13 @@ def test_a_finished_model_whose_name_is_in_the_way_is_left_alone(
     with monkeypatch.context() as patch, pytest.raises(Killed) if killed else nullcontext():
         if killed:  # it has its name, and nothing after that was done
             patch.setattr("cfner.runs.unfinished.flush", die)
-        learn(one_step, files["new"], out=mine, settings=FAST)
+        learn(one_step, files["new"], out=mine, **FAST)
     before = bytes_of(mine)
     assert len(verify(mine)) == 2
     with pytest.raises(ModelError, match=r"\.unfinished: .* holds something else"):
         learn(
             one_step, files["more"], out=None if way == "in place" else model, in_place=way == "in place",
-            settings=FAST,
+            **FAST,
         )  # fmt: skip
     assert bytes_of(mine) == before
 
@@ -472,10 +464,10 @@ def test_a_model_does_not_become_the_place_where_it_is_learned_from(
         one_step.rename(source)
     else:
         with pytest.raises(KeyboardInterrupt):
-            learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
+            learn(one_step, files["new"], out=tmp_path / "m2", **FAST, progress=Interrupts(0))
     before = bytes_of(source)
     with pytest.raises(ModelError, match="the model that it is learned from"):
-        learn(source, files["new"], out=tmp_path / "m2", settings=FAST)
+        learn(source, files["new"], out=tmp_path / "m2", **FAST)
     assert bytes_of(source) == before
 
 
@@ -490,7 +482,7 @@ def test_a_model_that_another_call_made_meanwhile_is_told_before_training(
 
     monkeypatch.setattr("cfner.runs.unfinished.locked", waits_for_another)
     with pytest.raises(ModelError, match="already"):
-        learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=Interrupts(0))
+        learn(one_step, files["new"], out=tmp_path / "m2", **FAST, progress=Interrupts(0))
 
 
 def die(*_: object, **__: object) -> None:
@@ -503,7 +495,7 @@ def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
     moment: str, since: str, one_step: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def call() -> None:  # now that all types are known, another plan would be made for it
-        learn(one_step, files["full"], in_place=True, old_labels="ignore", settings=FAST)
+        learn(one_step, files["full"], in_place=True, old_labels="ignore", **FAST)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(f"cfner.runs.unfinished.{moment}", die)
@@ -527,12 +519,12 @@ def test_what_was_not_learned_is_not_said_to_be(
     with monkeypatch.context() as patch, pytest.raises(Killed):
         removing = "cfner.runs.unfinished.UnfinishedModel._remove"
         patch.setattr(removing if saved else "cfner.tagger.ContinualTagger.save", die)
-        learn(one_step, files["more"], in_place=True, settings=FAST)
+        learn(one_step, files["more"], in_place=True, **FAST)
     if saved:
-        learned = learn(one_step, files["new"], in_place=True, settings=FAST)
+        learned = learn(one_step, files["new"], in_place=True, **FAST)
     else:
         rename(one_step, "animal", "beast")
-        learned = learn(one_step, files["more"], in_place=True, settings=FAST)
+        learned = learn(one_step, files["more"], in_place=True, **FAST)
     assert learned.step == 3 and history(one_step)[-1].types == (NEW if saved else ("city",))
     assert not one_step.with_name("model.unfinished").exists()
 
@@ -543,7 +535,7 @@ def test_methods_of_directions_need_the_cosine_head(
 ) -> None:
     checkpoint = make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     with pytest.raises(ConfigError, match="cosine head"):
-        learn(checkpoint, files["new"], out=tmp_path / "m2", settings={"method": method})
+        learn(checkpoint, files["new"], out=tmp_path / "m2", method=method)
 
 
 def test_in_place_on_a_checkpoint_is_refused(files: dict[str, str], tmp_path: Path) -> None:
@@ -567,8 +559,6 @@ class Interrupts:
         if number > self.after:
             raise KeyboardInterrupt
 
-    def note(self, text: str) -> None: ...
-
     def end(self) -> None: ...
 
 
@@ -578,17 +568,17 @@ def test_an_interrupted_learn_goes_on_where_it_was(
 ) -> None:
     model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     settings = {"epochs": 4, "checkpoint_minutes": 0}
-    whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
+    whole = learn(model, files["new"], out=tmp_path / "whole", **settings)
     with pytest.raises(KeyboardInterrupt):
-        learn(model, files["new"], out=tmp_path / "m2", settings=settings, progress=Interrupts(2))
+        learn(model, files["new"], out=tmp_path / "m2", **settings, progress=Interrupts(2))
     assert not (tmp_path / "m2").exists() and (tmp_path / "m2.unfinished").exists()
     watch = Interrupts(99)
-    again = learn(model, files["new"], out=tmp_path / "m2", settings=settings, progress=watch)
+    again = learn(model, files["new"], out=tmp_path / "m2", **settings, progress=watch)
     assert watch.epochs == 2 and again.epochs == whole.epochs
     one, other = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
     assert one.read_bytes() == other.read_bytes()
     with pytest.raises(ModelError, match="already"):
-        learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+        learn(model, files["new"], out=tmp_path / "m2", **settings)
 
 
 class Killed(BaseException):
@@ -607,7 +597,7 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
 ) -> None:
     model = one_step if source == "folder" else make_checkpoint(tmp_path / "theirs", "bert", ORDERS["BIO"])
     settings = {"epochs": 1, "checkpoint_minutes": 0}
-    whole = learn(model, files["new"], out=tmp_path / "whole", settings=settings)
+    whole = learn(model, files["new"], out=tmp_path / "whole", **settings)
     if moment == "copying":  # half of the steps so far are there
         name = "cfner.store.link_steps.flush" if source == "folder" else "cfner.store.model_folder.flush"
     elif moment == "pointing":  # the steps so far are there, the pointer to them is not
@@ -623,10 +613,10 @@ def test_a_learn_that_was_killed_at_a_bad_moment_goes_on(
     if moment != "moving":
         monkeypatch.setattr(name, die)
     with pytest.raises(Killed):
-        learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+        learn(model, files["new"], out=tmp_path / "m2", **settings)
     monkeypatch.undo()
     assert not (tmp_path / "m2").exists()
-    again = learn(model, files["new"], out=tmp_path / "m2", settings=settings)
+    again = learn(model, files["new"], out=tmp_path / "m2", **settings)
     assert again.epochs == whole.epochs and again.step == whole.step
     assert [step.number for step in verify(tmp_path / "m2")] == [1, 2]
     one, other = (tmp_path / name / "steps/0002/model.safetensors" for name in ("whole", "m2"))
@@ -645,7 +635,7 @@ def test_with_a_guard_all_steps_are_scored_on_its_sentences(
         out=tmp_path / "m2",
         guard=files["old"],
         max_forgetting=100,
-        settings=FAST,
+        **FAST,
     )
     assert learned.scored_on is not None and learned.scored_on.name == "old.conll"
     *_, third, fourth = past = verify(tmp_path / "m2")
@@ -696,7 +686,7 @@ def test_in_place_the_series_is_kept_and_carried_on(
     given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, "settings": FAST}
     learn(one_step, files["new"], in_place=True, **given)
     assert [step.figures is not None for step in verify(one_step)] == [True, True]
-    learn(one_step, files["more"], out=tmp_path / "m2", old_labels="use", settings=FAST)  # without a guard
+    learn(one_step, files["more"], out=tmp_path / "m2", old_labels="use", **FAST)  # without a guard
     assert [step.figures is not None for step in verify(tmp_path / "m2")] == [True, True, False]
 
 
@@ -711,14 +701,6 @@ def test_an_earlier_step_can_be_learned_from(one_step: Path, files: dict[str, st
 
 
 # -- nothing silent ----------------------------------------------------------------------------------------
-
-
-class Notes(Silent):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @pytest.fixture
@@ -774,17 +756,20 @@ def test_a_new_name_of_a_known_type_is_refused(
         learn(model, str(tmp_path / "new.conll"), out=tmp_path / "m2", types=["Cities"])
 
 
-def test_warnings_of_the_check_are_printed_and_do_not_stop(
-    one_step: Path, files: dict[str, str], tmp_path: Path
+def test_warnings_of_the_check_are_logged_and_do_not_stop(
+    one_step: Path, files: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = Notes()
-    learned = learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST, progress=watch)
+    learned = learn(one_step, files["new"], out=tmp_path / "m2", **FAST)
     assert "few mentions" in {finding.kind for finding in learned.findings}
-    assert any(line.startswith("warning: 2 types have fewer than 50") for line in watch.lines)
+    assert any(line.startswith("warning: 2 types have fewer than 50") for line in caplog.messages)
 
 
-def test_labels_and_sentences_that_are_dropped_are_printed_and_returned(
-    one_step: Path, files: dict[str, str], tiny_corpus: Corpus, tmp_path: Path
+def test_labels_and_sentences_that_are_dropped_are_logged_and_returned(
+    one_step: Path,
+    files: dict[str, str],
+    tiny_corpus: Corpus,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     text = tmp_path / "text.txt"
     same = [" ".join(s.words) for s in tiny_corpus.train]
@@ -792,17 +777,16 @@ def test_labels_and_sentences_that_are_dropped_are_printed_and_returned(
     text.write_text("\n".join([*same, *other]))
     replay = tmp_path / "mixed.conll"
     write_sentences(tiny_corpus.dev, replay)
-    watch = Notes()
     learned = learn(
-        one_step, files["full"], out=tmp_path / "m2", types=["dish"], settings={"epochs": 1},
-        replay=replay, unlabelled=[text], reading={"every": 2}, progress=watch,
+        one_step, files["full"], out=tmp_path / "m2", types=["dish"], epochs=1,
+        replay=replay, unlabelled=[text], every=2,
     )  # fmt: skip
     said = "\n".join(learned.left_out)
     assert "labels dropped, of types that this step does not learn: animal (" in said
     assert "sentence left out by every=2: 30, first at" in said
     assert "Old sentences: labels dropped, of types that are not old: dish (" in said
     assert "unlabelled sentences left out: the new data has them, too" in said
-    assert set(learned.left_out) <= set(watch.lines)
+    assert set(learned.left_out) <= set(caplog.messages)
     assert learned.to_json()["left_out"] == list(learned.left_out)
 
 
@@ -811,6 +795,6 @@ def test_a_learn_that_fails_leaves_nothing(
     setting: dict[str, Any], one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
     with pytest.raises(CfnerError):
-        learn(one_step, files["new"], out=tmp_path / "m2", settings={**FAST, **setting})
+        learn(one_step, files["new"], out=tmp_path / "m2", **{**FAST, **setting})
     assert not (tmp_path / "m2").exists() and not (tmp_path / "m2.unfinished").exists()
-    assert learn(one_step, files["new"], out=tmp_path / "m2", settings=FAST).accepted
+    assert learn(one_step, files["new"], out=tmp_path / "m2", **FAST).accepted

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cfner import learn
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
@@ -18,7 +19,6 @@ from cfner.errors import CorpusError
 from cfner.interop.text_stream import unlabelled_text
 from cfner.methods import method_class, method_names
 from cfner.practice.history.history import history, rollback
-from cfner.practice.learn.learn import learn
 from cfner.practice.learn.learned import Learned
 from cfner.practice.learn.types_found import HANDFUL, TypesFound, not_reminded
 from cfner.practice.learn.unlabelled import GIVEN, UnlabelledText, read_unlabelled
@@ -49,17 +49,16 @@ def text_of(corpus: Corpus, times: int = 1) -> list[str]:
     return [" ".join((*s.words, str(n))) for n in range(times) for s in corpus.dev if s.types & set(OLD)]
 
 
-class Notes(Silent):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.begun = False
+class UntilItBegins(Silent):
+    """Keeps what was logged before the first batch."""
+
+    def __init__(self, log: pytest.LogCaptureFixture) -> None:
+        self.log, self.said = log, ""
+        log.clear()
+        log.set_level("INFO", "cfner")
 
     def start(self, name: str, epochs: int, batches: int) -> None:
-        self.begun = True
-
-    def note(self, text: str) -> None:
-        assert not self.begun
-        self.said.append(text)
+        self.said = self.said or " ".join(self.log.messages)
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -135,13 +134,18 @@ def test_of_a_large_text_enough_is_compared() -> None:
 
 @pytest.mark.parametrize("method", ["own-other", "cfner"])
 def test_it_is_trained_on_and_recorded(
-    method: str, one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path
+    method: str,
+    one_step: Path,
+    new: str,
+    tiny_corpus: Corpus,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     (tmp_path / "text.txt").write_text("\n".join(text_of(tiny_corpus, 12)))
-    watch = Notes()
+    watch = UntilItBegins(caplog)
 
     def learned(out: str, **more: Any) -> Learned:
-        return learn(one_step, new, out=tmp_path / out, folds=0, settings={**FAST, "method": method}, **more)
+        return learn(one_step, new, out=tmp_path / out, folds=0, **{**FAST, "method": method}, **more)
 
     without = learned("without")
     done = learned("with", unlabelled=[tmp_path / "text.txt"], progress=watch)
@@ -151,7 +155,7 @@ def test_it_is_trained_on_and_recorded(
     assert train["reminders"]["sentences"] == train["train"]["sentences"] < train["unlabelled"]["sentences"]
     mentions = train["reminders"]["mentions"]
     assert set(mentions) == set(OLD) and sum(mentions.values()) > 0
-    assert any(f"city {mentions['city']}" in note for note in watch.said)
+    assert f"city {mentions['city']}" in watch.said
     held_out = done.agreement[1]
     assert not held_out.trained_on and 0 < held_out.sentences < len(text_of(tiny_corpus, 12))
     weights = [(tmp_path / out / "steps/0003/model.safetensors").read_bytes() for out in ("with", "without")]
@@ -192,7 +196,7 @@ def test_the_ratio_says_how_much(one_step: Path, new: str, tiny_corpus: Corpus, 
 
 def test_texts_and_sentences_in_python(one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path) -> None:
     given = [*text_of(tiny_corpus)[:5], *[s for s in tiny_corpus.test if "city" in s.types][:5]]
-    done = learn(one_step, new, out=tmp_path / "m2", unlabelled=given, folds=0, settings=FAST)
+    done = learn(one_step, new, out=tmp_path / "m2", unlabelled=given, folds=0, **FAST)
     assert done.reminders is not None and done.reminders["sentences"] == 10
     assert (done.agreement[1].where, done.agreement[1].trained_on) == (GIVEN, True)
 
@@ -201,17 +205,17 @@ def test_texts_and_sentences_in_python(one_step: Path, new: str, tiny_corpus: Co
 
 
 def test_types_that_nothing_mentions_are_named_before_it_begins(
-    one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path
+    one_step: Path, new: str, tiny_corpus: Corpus, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def notes(out: str, **more: Any) -> tuple[Learned, str]:
-        watch = Notes()
-        done = learn(one_step, new, out=tmp_path / out, folds=0, settings=FAST, progress=watch, **more)
-        return done, " ".join(watch.said)
+        watch = UntilItBegins(caplog)
+        done = learn(one_step, new, out=tmp_path / out, folds=0, **FAST, progress=watch, **more)
+        return done, watch.said
 
     done, said = notes("m2")
-    assert done.not_reminded == OLD and "animal, city" in said and "--unlabelled FILE" in said
+    assert done.not_reminded == OLD and "animal, city" in said and "`unlabelled`" in said
     done, said = notes("m3", unlabelled=text_of(tiny_corpus))
-    assert done.not_reminded == () and "--unlabelled" not in said
+    assert done.not_reminded == () and "`unlabelled`" not in said
     write_sentences([s.only(["city"]) for s in tiny_corpus.train], tmp_path / "replay.conll", format="conll")
     done, said = notes("m4", replay=tmp_path / "replay.conll")
     assert done.not_reminded == ("animal",)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import cfner
 from cfner.network.probes import Features
 
 pytest.importorskip("onnxscript")
@@ -30,7 +31,6 @@ from cfner.interop.export import export_model, open_for_prediction
 from cfner.interop.export_folder import refuse_occupied
 from cfner.interop.onnx import OnnxNetwork, OnnxTagger, is_onnx_folder, read_onnx
 from cfner.interop.onnx_export import write_onnx
-from cfner.interop.prediction_files import predict_file
 from cfner.network.encoders import strip_classifier
 from cfner.network.head import make_head
 from cfner.network.inference import outputs
@@ -303,7 +303,7 @@ def test_predict_takes_an_onnx_folder(exported: Path, two_steps: Path, tmp_path:
     one, other = json.loads(said.stdout)["entities"], json.loads(asked.stdout)["entities"]
     assert [{**e, "score": 0} for e in one] == [{**e, "score": 0} for e in other] != []
     (tmp_path / "in.txt").write_text(f"{text}\n" * 3)
-    assert predict_file(read_onnx(exported), tmp_path / "in.txt", tmp_path / "out.jsonl") == 3
+    assert cfner.predict(read_onnx(exported), file=tmp_path / "in.txt", out=tmp_path / "out.jsonl") == 3
 
 
 def test_diff_takes_an_onnx_folder(exported: Path, two_steps: Path, tiny_data: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cfner import learn
 from cfner.batches.loader import inference_batches
 from cfner.batches.step_data import IGNORE
 from cfner.corpus.corpus import Corpus
@@ -18,7 +19,6 @@ from cfner.errors import ConfigError
 from cfner.interop.export import export_model
 from cfner.methods import KEEP, REST
 from cfner.practice.history.history import history
-from cfner.practice.learn.learn import learn
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
@@ -164,7 +164,7 @@ def test_more_data_for_a_known_type(
         written(tmp_path / "more.conll", tiny_corpus.train, "city"),
         out=tmp_path / "m2",
         folds=0,
-        settings=SETTINGS | {"lr_encoder": 1e-3},
+        **(SETTINGS | {"lr_encoder": 1e-3}),
     )
     assert (done.plan.new, done.plan.more) == ((), ("city",))
     old, new = ContinualTagger.open(models[model]), ContinualTagger.load(tmp_path / "m2")
@@ -187,7 +187,7 @@ def test_new_types_beside_replayed_old_sentences_and_unlabelled_text(
         guard=written(tmp_path / "old.conll", tiny_corpus.test, *OLD),
         max_forgetting=100,
         unlabelled=[" ".join((*s.words, "today")) for s in tiny_corpus.dev],
-        settings=SETTINGS | {"epochs": 16, "lr_head": 1e-2},
+        **(SETTINGS | {"epochs": 16, "lr_head": 1e-2}),
     )
     assert done.guard is not None and done.reminders is not None and "measured" in done.promise
     labels = ContinualTagger.load(tmp_path / "m2").model.labels
@@ -205,7 +205,7 @@ def test_old_labels_beside_new_ones(
 ) -> None:
     data = written(tmp_path / "both.conll", tiny_corpus.train, "city", "dish")
     before = f1(models[model], tiny_corpus, *OLD)
-    done = learn(models[model], data, out=tmp_path / "m2", old_labels=old_labels, folds=0, settings=SETTINGS)
+    done = learn(models[model], data, out=tmp_path / "m2", old_labels=old_labels, folds=0, **SETTINGS)
     assert done.plan.more == (("city",) if old_labels == "use" else ())
     after = f1(tmp_path / "m2", tiny_corpus, *OLD)
     assert all(after[type_] >= before[type_] - 20 for type_ in OLD)
@@ -216,7 +216,7 @@ def test_one_softmax_cannot_go_on_from_many(
 ) -> None:
     data = written(tmp_path / "new.conll", tiny_corpus.train, "dish")
     with pytest.raises(ConfigError, match="own-other"):
-        learn(models["own"], data, out=tmp_path / "m2", settings={"method": "cfner", "epochs": 1})
+        learn(models["own"], data, out=tmp_path / "m2", method="cfner", epochs=1)
     assert not list(tmp_path.glob("m2*"))
 
 

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from cfner import predict
 from cfner.batches.encoding import encode
 from cfner.batches.loader import TokenBatch
 from cfner.cli.main import main
@@ -26,7 +27,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import CfnerError, ConfigError, CorpusError
 from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
-from cfner.interop.prediction_files import predict_file, write_predictions
+from cfner.interop.prediction_files import write_predictions
 from cfner.interop.text_stream import read_texts, sentence_of_text
 from cfner.network.inference import Decoder, label_words, outputs
 from cfner.network.network import TaggerOutput
@@ -146,8 +147,8 @@ def test_words_are_kept_as_they_are(tmp_path_factory: pytest.TempPathFactory, ro
 
 def test_our_own_output_can_be_tagged_again(model: LoadedModel, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("Today  ada saw\tthe badger, in oslo.\n\nthe heron\n")
-    assert predict_file(model, tmp_path / "in.txt", tmp_path / "a.jsonl") == 3
-    assert predict_file(model, tmp_path / "a.jsonl", tmp_path / "b.jsonl") == 3
+    assert predict(model, file=tmp_path / "in.txt", out=tmp_path / "a.jsonl") == 3
+    assert predict(model, file=tmp_path / "a.jsonl", out=tmp_path / "b.jsonl") == 3
     once, twice = ([json.loads(line) for line in (tmp_path / name).open()] for name in ("a.jsonl", "b.jsonl"))
     assert twice == [{**line, "entities_given": line["entities"]} for line in once]
 
@@ -181,9 +182,9 @@ def test_columns_are_recognised_whatever_the_name(name: str, tmp_path: Path) -> 
     ("name", "content", "expected"),
     [
         ("a.jsonl", b'{"text": "fine"}\n{"text": \n', "a.jsonl:2: Not valid JSON"),
-        ("a.jsonl", b"[1]\n", "a.jsonl:1: The line is no object"),
-        ("a.jsonl", b'{"tokens": "one two"}\n', "a.jsonl:1: The words are no list"),
-        ("a.jsonl", b'{"tokens": ["one", ""]}\n', "a.jsonl:1: The words are no list"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: There is neither"),
+        ("a.jsonl", b'{"tokens": "one two"}\n', "a.jsonl:1: `tokens` must be a list"),
+        ("a.jsonl", b'{"tokens": ["one", ""]}\n', "a.jsonl:1: `tokens` must be a list"),
         ("a.jsonl", b'{"tokens": ["one"], "text": "two"}\n', "does not follow in the text"),
         (
             "a.jsonl",
@@ -240,7 +241,7 @@ def test_memory_does_not_grow_with_the_file(
     peaks = []
     for name in ("small", "large"):
         tracemalloc.start()
-        predict_file(model_of_all, tmp_path / f"{name}.txt", tmp_path / f"{name}.jsonl")
+        predict(model_of_all, file=tmp_path / f"{name}.txt", out=tmp_path / f"{name}.jsonl")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 3 * peaks[0]  # 16 times the file; what varies is when garbage is collected

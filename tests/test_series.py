@@ -13,7 +13,7 @@ import yaml
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
-from cfner import evaluate, evaluate_steps
+from cfner import evaluate
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
@@ -76,7 +76,7 @@ def test_steps_that_are_scored_on_these_sentences_are_not_scored_again(
     model: Path, tiny_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cfner.practice.evaluate.steps._scored", None)
-    done = evaluate_steps(model, tiny_data, save=True)
+    done = evaluate(model, tiny_data, save=True, all_steps=True)
     assert list(done.scores) == [1, 2] and not score_files(model)
 
 
@@ -117,7 +117,7 @@ def test_a_mean_over_some_types_says_so(model: Path, cities: Path) -> None:
     for step in (1, 2):
         (model / f"steps/{step:04d}/scores.json").unlink()
         seal(model / f"steps/{step:04d}")
-    evaluate_steps(model, cities, save=True)  # the hashes are different ones now
+    evaluate(model, cities, save=True, all_steps=True)  # the hashes are different ones now
     for past in history(model):
         assert past.figures is not None and past.figures.types == ("city",)
         assert past.figures.micro_f1 is not None and past.micro_f1 is None
@@ -211,7 +211,7 @@ def unknown_type(content: dict[str, Any]) -> None:
 def test_damaged_scores_are_refused_and_a_server_goes_on(
     model: Path, dev: Path, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
-    evaluate_steps(model, dev, save=True)
+    evaluate(model, dev, save=True, all_steps=True)
     (file,) = score_files(model)
     content = json.loads(file.read_text())
     change(content)
@@ -225,7 +225,7 @@ def test_damaged_scores_are_refused_and_a_server_goes_on(
 
 
 def test_a_link_is_not_followed(model: Path, dev: Path, tmp_path: Path) -> None:
-    evaluate_steps(model, dev, save=True)
+    evaluate(model, dev, save=True, all_steps=True)
     (model / "scores").rename(tmp_path / "elsewhere")
     (model / "scores").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ModelError, match="not a plain folder"):
@@ -233,7 +233,7 @@ def test_a_link_is_not_followed(model: Path, dev: Path, tmp_path: Path) -> None:
 
 
 def test_scores_of_steps_that_are_not_there_are_passed_over(model: Path, dev: Path) -> None:
-    evaluate_steps(model, dev, save=True)
+    evaluate(model, dev, save=True, all_steps=True)
     (file,) = score_files(model)
     content = json.loads(file.read_text())
     content["steps"]["f" * 64] = next(iter(content["steps"].values()))
@@ -246,7 +246,7 @@ def test_the_server_lists_series_and_sees_a_new_one(model: Path, dev: Path) -> N
     before = read_steps(model)
     assert [sorted(one.steps) for one in before.series] == [[1, 2]]
     assert read_steps(model, before).series is before.series  # nothing was read again
-    evaluate_steps(model, dev, save=True)
+    evaluate(model, dev, save=True, all_steps=True)
     after = read_steps(model, before)
     assert [sorted(one.steps) for one in after.series] == [[1, 2], [1, 2]]
     facts = TestClient(create_app(model), "http://localhost").get("/model").json()
@@ -255,7 +255,7 @@ def test_the_server_lists_series_and_sees_a_new_one(model: Path, dev: Path) -> N
 
 
 def test_what_a_killed_process_left_is_swept(model: Path, dev: Path) -> None:
-    evaluate_steps(model, dev, save=True)
+    evaluate(model, dev, save=True, all_steps=True)
     left = model / "scores/.0123456789abcdef.json.77.partial"
     left.write_text("{")
     ModelFolder(model).sweep()

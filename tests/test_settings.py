@@ -13,12 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cfner import learn
 from cfner.benchmark.cells import Cell
 from cfner.cli.main import main
 from cfner.errors import ConfigError
 from cfner.interop.export import export_model
 from cfner.methods import create, method_names
-from cfner.practice.learn.learn import learn
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger

@@ -238,19 +238,10 @@ def test_long_sentences_are_learned_from_to_their_end(tiny_settings: dict[str, A
     assert tagger.predict(Sentence(words)).spans == (Span(90, 91, "city"),)
 
 
-def test_a_shortened_word_is_noted(tiny_settings: dict[str, Any]) -> None:
-    from cfner.training.progress import Silent
-
-    class Notes(Silent):
-        def __init__(self) -> None:
-            self.notes: list[str] = []
-
-        def note(self, text: str) -> None:
-            self.notes.append(text)
-
-    notes = Notes()
-    fresh(tiny_settings).learn(Step(types=("city",), train=(Sentence(("x" * 80, "in")),)), notes)
-    assert len(notes.notes) == 1 and "1 word(s)" in notes.notes[0]
+def test_a_shortened_word_is_noted(tiny_settings: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    fresh(tiny_settings).learn(Step(types=("city",), train=(Sentence(("x" * 80, "in")),)))
+    (warning,) = caplog.records
+    assert warning.levelname == "WARNING" and "1 word(s)" in warning.getMessage()
 
 
 def test_another_method_may_go_on_where_one_stopped(two_steps: Path, tiny_stream: TaskStream) -> None:

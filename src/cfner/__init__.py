@@ -1,5 +1,20 @@
 """cfner: teach a named-entity recogniser new entity types over time, without forgetting the old ones.
 
+What the commands do, functions of the same names do, with the same arguments:
+
+    from cfner import learn, predict
+
+    learned = learn("my-model", "new.conll", out="my-model-2", guard="old.conll")
+    predict(learned.folder, "Ada Lovelace lived in London.").entities
+
+Use a model: predict, evaluate, export, serve. Teach it: learn, calibrate, consolidate. Look back and undo:
+diff, history, rollback, rename, merge, forget, prune. Prepare data: check, and Corpus.read, which says what
+data in memory may look like. Research: train, explain, encoders, TaskStream and the package cfner.methods.
+
+A ContinualTagger is a model kept open: it learns steps, predicts, evaluates and is saved. open_model gives
+the network alone. All errors that are
+raised on purpose are CfnerErrors. What is worth knowing goes to the logger "cfner".
+
 Names are loaded when they are first used, so that importing the package costs nothing.
 """
 
@@ -9,17 +24,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cfner.api.calibrate import calibrate
+    from cfner.api.check import check
+    from cfner.api.consolidate import consolidate
+    from cfner.api.diff import diff
+    from cfner.api.evaluate import evaluate
+    from cfner.api.explain import explain
+    from cfner.api.export import export
+    from cfner.api.history import forget, history, merge, prune, rename, rollback
+    from cfner.api.learn import learn
+    from cfner.api.predict import predict
+    from cfner.api.serve import serve
+    from cfner.api.train import train
     from cfner.corpus.corpus import Corpus
     from cfner.corpus.sentence import Sentence, Span
-    from cfner.errors import CfnerError
-    from cfner.practice.calibrate.calibrate import calibrate
-    from cfner.practice.check.check import check
-    from cfner.practice.consolidate.consolidate import consolidate
-    from cfner.practice.diff.diff import diff_models
-    from cfner.practice.evaluate.evaluate import evaluate, evaluate_steps
-    from cfner.practice.history.history import forget
-    from cfner.practice.learn.learn import learn
+    from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
+    from cfner.network.prediction import Prediction
     from cfner.store.open import open_model
+    from cfner.store.pretrained import encoders
     from cfner.stream.step import Step
     from cfner.stream.stream import TaskStream
     from cfner.tagger import ContinualTagger
@@ -29,8 +51,12 @@ __version__ = "0.2.0.dev0"
 
 __all__ = [
     "CfnerError",
+    "ConfigError",
     "ContinualTagger",
     "Corpus",
+    "CorpusError",
+    "ModelError",
+    "Prediction",
     "Sentence",
     "Span",
     "Step",
@@ -39,32 +65,56 @@ __all__ = [
     "calibrate",
     "check",
     "consolidate",
-    "diff_models",
+    "diff",
+    "encoders",
     "evaluate",
-    "evaluate_steps",
+    "explain",
+    "export",
     "forget",
+    "history",
     "learn",
+    "merge",
     "open_model",
+    "predict",
+    "prune",
+    "rename",
+    "rollback",
+    "serve",
+    "train",
 ]
 
 _HOME = {
     "CfnerError": "cfner.errors",
+    "ConfigError": "cfner.errors",
     "ContinualTagger": "cfner.tagger",
     "Corpus": "cfner.corpus.corpus",
+    "CorpusError": "cfner.errors",
+    "ModelError": "cfner.errors",
+    "Prediction": "cfner.network.prediction",
     "Sentence": "cfner.corpus.sentence",
     "Span": "cfner.corpus.sentence",
     "Step": "cfner.stream.step",
     "TaskStream": "cfner.stream.stream",
     "TrainingConfig": "cfner.training.config",
-    "calibrate": "cfner.practice.calibrate.calibrate",
-    "check": "cfner.practice.check.check",
-    "consolidate": "cfner.practice.consolidate.consolidate",
-    "diff_models": "cfner.practice.diff.diff",
-    "evaluate": "cfner.practice.evaluate.evaluate",
-    "evaluate_steps": "cfner.practice.evaluate.evaluate",
-    "forget": "cfner.practice.history.history",
-    "learn": "cfner.practice.learn.learn",
+    "calibrate": "cfner.api.calibrate",
+    "check": "cfner.api.check",
+    "consolidate": "cfner.api.consolidate",
+    "diff": "cfner.api.diff",
+    "encoders": "cfner.store.pretrained",
+    "evaluate": "cfner.api.evaluate",
+    "explain": "cfner.api.explain",
+    "export": "cfner.api.export",
+    "forget": "cfner.api.history",
+    "history": "cfner.api.history",
+    "learn": "cfner.api.learn",
+    "merge": "cfner.api.history",
     "open_model": "cfner.store.open",
+    "predict": "cfner.api.predict",
+    "prune": "cfner.api.history",
+    "rename": "cfner.api.history",
+    "rollback": "cfner.api.history",
+    "serve": "cfner.api.serve",
+    "train": "cfner.api.train",
 }
 
 
@@ -72,3 +122,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'cfner' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from cfner.corpus.sentence import Sentence, Span
-from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.evaluation.measured import Measured
 from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Evaluation, Scores
+from cfner.interop.texts_to_tag import TextsToTag
 from cfner.methods.consolidation import Consolidation
 from cfner.methods.registry import Method, MethodParameters, create
 from cfner.network.device import choose_device
 from cfner.network.inference import predict_spans
-from cfner.network.prediction import Prediction, tag
+from cfner.network.prediction import Prediction, tag_stream
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.open import ModelRef, is_model_folder, open_model
@@ -26,18 +26,17 @@ from cfner.store.save import save_step
 from cfner.store.step_files import SCORES, read_facts, read_if_there
 from cfner.stream.sentence_set import SentenceSet
 from cfner.stream.step import Step
+from cfner.training.bars import watcher
 from cfner.training.config import TrainingConfig
 from cfner.training.environment import make_accelerator
 from cfner.training.new_model import new_model
-from cfner.training.progress import Progress, Silent
+from cfner.training.progress import Progress
 from cfner.training.record import StepRecord, refuse_bad_settings, usable_settings
 from cfner.training.step import experts_of, refuse_model, train_step
 from cfner.training.unfinished_step import UnfinishedStep
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
-
-Text = str | Sentence
 
 
 class ContinualTagger:
@@ -61,10 +60,12 @@ class ContinualTagger:
         self._half_learned = False
 
     @classmethod
-    def from_pretrained(cls, encoder: str, method: str | None = None, **settings: Any) -> ContinualTagger:
+    def from_pretrained(
+        cls, encoder: str | Path, method: str | None = None, **settings: Any
+    ) -> ContinualTagger:
         """A tagger that knows no types yet. ``settings`` are those of TrainingConfig."""
         named = {} if method is None else {"method": method}
-        return cls.from_config(TrainingConfig.build({"encoder": encoder, **named, **settings}))
+        return cls.from_config(TrainingConfig.build({"encoder": str(encoder), **named, **settings}))
 
     @classmethod
     def from_config(cls, config: TrainingConfig) -> ContinualTagger:
@@ -106,6 +107,11 @@ class ContinualTagger:
         tagger.record = StepRecord.of_import(model.labels, model.encoder, tagger.config)
         return tagger
 
+    def __repr__(self) -> str:
+        saved = "not saved" if self._saved is None else f"step {int(self._saved.name)}"
+        known = ", ".join(self.types) or "none yet"
+        return f"ContinualTagger({self.model.encoder}, {self.method.variant}, {saved}; types: {known})"
+
     @property
     def types(self) -> tuple[str, ...]:
         """All types learned so far, in order."""
@@ -135,19 +141,33 @@ class ContinualTagger:
         return copied
 
     def learn(
-        self, step: Step, progress: Progress | None = None, *, unfinished: Path | None = None
+        self,
+        step: Step,
+        progress: bool | Progress | None = None,
+        *,
+        unfinished: str | Path | None = None,
     ) -> StepRecord:
-        """Learn the step's types from its data, keeping what was learned before; the record of the step.
+        """Learn the step's types from its data, keeping what was learned before.
 
-        ``unfinished``: a folder in which the step is kept between epochs, so that the same call goes on
-        where an interrupted one was.
+        Args:
+            step: The sentences and the types that they are labelled with, one of a ``TaskStream``.
+            progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
+            unfinished: A folder in which the step is kept between epochs, so that the same call goes on where
+                an interrupted one was.
+
+        Returns:
+            The record of the step.
         """
         self._refuse_half_learned()
         refuse_model(self.method, self.model)
         return self._trained(step, self.method, progress, unfinished)
 
     def consolidate(
-        self, text: Sequence[Sentence], progress: Progress | None = None, *, unfinished: Path | None = None
+        self,
+        text: Sequence[Sentence],
+        progress: bool | Progress | None = None,
+        *,
+        unfinished: str | Path | None = None,
     ) -> StepRecord:
         """Make one network of all experts, which teach it on ``text``; its labels are not looked at. The
         record of the step.
@@ -159,7 +179,7 @@ class ContinualTagger:
         return self._trained(step, Consolidation(MethodParameters()), progress, unfinished)
 
     def _trained(
-        self, step: Step, method: Method, progress: Progress | None, unfinished: Path | None
+        self, step: Step, method: Method, progress: bool | Progress | None, unfinished: str | Path | None
     ) -> StepRecord:
         unknown = set(step.known) - set(self.types)
         if unknown:
@@ -168,7 +188,7 @@ class ContinualTagger:
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         parent = self.parent_hash
-        kept = None if unfinished is None else UnfinishedStep(unfinished, step, self.config, parent)
+        kept = None if unfinished is None else UnfinishedStep(Path(unfinished), step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed), method.grouping)
         self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
@@ -179,7 +199,7 @@ class ContinualTagger:
             method,
             self.config,
             self.accelerator,
-            progress or Silent(),
+            watcher(progress),
             kept,
         )
         self.model, self._half_learned = trained.model, False
@@ -217,21 +237,29 @@ class ContinualTagger:
 
     # a str is itself a sequence of str; the first overload that fits is the one that counts
     @overload
-    def predict(self, texts: Text) -> Prediction: ...  # type: ignore[overload-overlap]
+    def predict(self, texts: str | Sentence | Mapping[str, Any]) -> Prediction: ...
 
     @overload
-    def predict(self, texts: Sequence[Text]) -> list[Prediction]: ...
+    def predict(self, texts: Iterator[Any]) -> Iterator[Prediction]: ...  # type: ignore[overload-overlap]
 
-    def predict(self, texts: Text | Sequence[Text]) -> Prediction | list[Prediction]:
-        """Entities of a text (or sentence), or of many."""
+    @overload
+    def predict(self, texts: Iterable[Any]) -> list[Prediction]: ...
+
+    def predict(self, texts: Any) -> Prediction | list[Prediction] | Iterator[Prediction]:
+        """Find the entities of a text, or of many.
+
+        Args:
+            texts: A text; a list of texts; a list of sentences that are lists of words, which are kept as
+                they are; dictionaries with "text" or "tokens"; or a generator of any of these, which is
+                tagged while it is read.
+
+        Returns:
+            One prediction for one text, a list for a list, an iterator for a generator.
+        """
         self._refuse_half_learned()
-        single = isinstance(texts, str | Sentence)
-        many: Sequence[Text] = [texts] if isinstance(texts, str | Sentence) else texts
-        sentences = [
-            text if isinstance(text, Sentence) else sentence_from_characters(text, [])[0] for text in many
-        ]
-        found = tag(self.model, sentences, batch_size=self.config.eval_batch_size)
-        return found[0] if single else found
+        given = TextsToTag.of(texts)
+        found = tag_stream(self.model, given.sentences, batch_size=self.config.eval_batch_size)
+        return given.answer(found)
 
     def save(
         self,
@@ -278,8 +306,8 @@ class ContinualTagger:
     def _refuse_half_learned(self) -> None:
         if self._half_learned:
             raise ModelError(
-                "Learning a step was interrupted: this tagger is neither what it was nor what it should be.",
-                remedy="Load the last saved step anew with ContinualTagger.load.",
+                "An earlier learn() was interrupted, so weights and labels no longer match.",
+                remedy="Load the last saved step again with ContinualTagger.load.",
             )
 
 

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cfner.corpus.corpus import read_sentences
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tags import labels_of, tags_from_spans
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CorpusError
 from cfner.tagger import ContinualTagger
 from counts import tell, times
+from reading import read_sentences
 
 ALL = times(20_000, quick=1_000, short=120)
 SHARES = {

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from cfner import learn
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.writers import write_sentences
 from cfner.practice.history.history import rollback
 from cfner.practice.learn.guard import guard
-from cfner.practice.learn.learn import learn
 from cfner.practice.learn.learned import Learned
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
@@ -143,7 +143,7 @@ def test_a_step_that_ruins_an_old_type_is_refused(
         _write(change(tiny_corpus.train), tmp_path / "new.conll"),
         out=tmp_path / "out",
         guard=_write(guarded, tmp_path / "guard.conll"),
-        settings={**settings, "batch_size": 8, "train_embeddings": True},
+        **{**settings, "batch_size": 8, "train_embeddings": True},
     )
     assert learned.guard is not None
     assert max(row.before.value for row in learned.guard.types) > 50, "there must be something to lose"
@@ -189,7 +189,8 @@ def test_ordinary_steps_are_judged_as_the_full_labels_would(tmp_path: Path) -> N
             _write(stream[1].train, folder / "new.conll"),
             out=folder / "out",
             guard=guarded,
-            settings={"method": method, "epochs": 2},
+            method=method,
+            epochs=2,
         )
         after = [found.spans for found in ContinualTagger.load(learned.folder).predict(test)]
         full = {row.type: row.verdict for row in guard(test, before, after, old).types}

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
+from cfner import learn
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ModelError
 from cfner.practice.history.history import verify
-from cfner.practice.learn.learn import learn
 from cfner.store.model_folder import ModelFolder
 from cfner.training.progress import Silent
 from cfner.training.unfinished_step import FILE
@@ -139,7 +139,7 @@ def test_a_killed_learn_goes_on_and_its_step_is_learned_once(
             out = None if in_place else place / "out"
             settings = {"epochs": 3, "checkpoint_minutes": 0}
             try:
-                learn(place / "model", str(data), out=out, in_place=in_place, settings=settings)
+                learn(place / "model", str(data), out=out, in_place=in_place, **settings)
             except ModelError as error:  # it was complete when its call was killed
                 assert re.search("learned already|something here already", error.what), error
 
@@ -308,13 +308,13 @@ def test_ctrl_c_in_a_short_command_goes_on_exactly(
         return ["train", tiny_data, "--encoder", tiny_encoder, "--out", out, *streamed]
 
     def slowly(told: Tell) -> None:
-        from cfner.cli.bars import Notes
+        from cfner.training.bars import LogLines
 
-        def batch(self: Notes, loss: float, sentences: int) -> None:
+        def batch(self: LogLines, loss: float, sentences: int) -> None:
             told("batch")
             time.sleep(0.2)
 
-        Notes.batch = batch  # type: ignore[method-assign]
+        LogLines.batch = batch  # type: ignore[method-assign]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         command(words(tmp_path / "out"), said)
 

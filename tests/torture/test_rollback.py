@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from cfner import learn
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ModelError
 from cfner.practice.history.history import forget, merge, rename, rollback, verify
-from cfner.practice.learn.learn import learn
 from cfner.store.model_folder import CURRENT, SEAL, ModelFolder
 from cfner.tagger import ContinualTagger
 from counts import tell, times
@@ -65,7 +65,7 @@ class History:
         kind = self.draw.choice([*kinds, *(["learn"] * 2 if unknown else [])])
         if kind == "learn":
             settings: dict[str, Any] = {"epochs": 1, "checkpoint_minutes": 60}
-            learn(self.model, str(self.new_data[self.draw.choice(unknown)]), in_place=True, settings=settings)
+            learn(self.model, str(self.new_data[self.draw.choice(unknown)]), in_place=True, **settings)
         elif kind == "rename":
             rename(self.model, self.draw.choice(types), f"name{turn}")
         elif kind == "merge":

@@ -85,11 +85,10 @@ def test_loader_workers_make_no_difference(tiny_corpus: Corpus, tiny_encoder: Pa
     assert found[0] == found[1] == found[2]
 
 
-class Notes(Silent):
-    """Keeps what is said; stops after so many epochs, counted over all steps."""
+class Stops(Silent):
+    """Stops after so many epochs, counted over all steps."""
 
     def __init__(self, epochs: int | None = None) -> None:
-        self.said: list[str] = []
         self.left = epochs
 
     def epoch(self, number: int, figures: dict[str, float]) -> None:
@@ -97,9 +96,6 @@ class Notes(Silent):
             self.left -= 1
             if not self.left:
                 raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        self.said.append(text)
 
 
 @pytest.mark.parametrize("steps_done", [0, 1])
@@ -109,20 +105,20 @@ def test_a_changed_number_of_threads_is_recorded_and_warned_of(
     tiny_encoder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     work, out = Work.of(tiny_corpus, tiny_encoder), tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        stopping = Notes(steps_done * work.config.epochs + 2)
+        stopping = Stops(steps_done * work.config.epochs + 2)
         run_stream(work.stream, work.config, out, progress=stopping)
     assert (out / FILE).is_file() and len(ModelFolder(out).names()) == steps_done
     before = torch.get_num_threads()
     monkeypatch.setattr(torch, "get_num_threads", lambda: before + 1)
-    resuming = Notes()
-    run_stream(work.stream, work.config, out, resume=True, progress=resuming)
-    assert any(f"with {before + 1} thread(s), begun with {before}" in said for said in resuming.said)
+    run_stream(work.stream, work.config, out, resume=True)
+    assert any(f"with {before + 1} thread(s), begun with {before}" in said for said in caplog.messages)
     recorded = ModelFolder(out).step(steps_done + 1).read_json("step.json")
     assert recorded["threads"] == [before, before + 1]
     assert recorded["versions"]["threads"] == before + 1
-    again = Notes()
-    run_stream(work.stream, work.config, out, resume=True, progress=again)
-    assert not any("thread" in said for said in again.said)
+    caplog.clear()
+    run_stream(work.stream, work.config, out, resume=True)
+    assert "thread" not in caplog.text

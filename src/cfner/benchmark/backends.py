@@ -132,7 +132,7 @@ class RayCluster:
         if slots < 1:
             raise ConfigError(
                 f"The cluster has no place for a job of {cores} cores and {gpus:g} GPUs.",
-                remedy="Ask for less with --cores and --gpus.",
+                remedy="Ask for less with `cores` and `gpus`.",
             )
         task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=2)(_ray_job)
         return cls(slots, ray, lambda folder: task.remote(folder, environment_for(cores), processes))

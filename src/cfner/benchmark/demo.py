@@ -149,7 +149,7 @@ def _refuse_strange(out: Path) -> None:
         raise ModelError(
             "The folder holds something that was not written by the demo.",
             where=str(strange[0]),
-            remedy="Choose another folder with --out, or move this away.",
+            remedy="Choose another folder with `out`, or move this away.",
         )
 
 

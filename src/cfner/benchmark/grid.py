@@ -146,7 +146,7 @@ class GridFolder:
             raise ModelError(
                 "The folder is not empty and holds no grid of runs.",
                 where=str(self.path),
-                remedy="Choose another folder with --out.",
+                remedy="Choose another folder with `out`.",
             )
         self.path.mkdir(parents=True, exist_ok=True)
         left = [one for one in planned if not (self._cell(one.key) / RESULT).is_file()]
@@ -206,7 +206,7 @@ class GridFolder:
             raise ModelError(
                 "The grid was written by an earlier version, which did not record the settings of its runs.",
                 where=str(self.path / GRID),
-                remedy="Choose another folder with --out.",
+                remedy="Choose another folder with `out`.",
             )
         return grid
 

@@ -104,8 +104,8 @@ def expected_files(name: str) -> str:
     folders = [f"{CORPORA[corpus]}/ ({corpus})" for corpus in recipe(name).settings]
     listed = folders[0] if len(folders) == 1 else f"{', '.join(folders[:-1])} and {folders[-1]}"
     return (
-        f"'{name}' expects the folder(s) {listed} in the folder given as --root, each with the files train, "
-        "dev and test in a format that 'cfner check' can read."
+        f"'{name}' expects the folder(s) {listed} in the folder given as `root`, each with the files train, "
+        "dev and test in a format that `check` can read."
     )
 
 
@@ -179,7 +179,7 @@ def check_counts(name: str, corpus: Corpus, folder: Path, *, anyway: bool) -> tu
         raise CorpusError(
             f"This is not {name} as the paper had it: {' and '.join(wrong)}.",
             where=str(folder),
-            remedy="Bring the files that the paper used, or go on with --anyway.",
+            remedy="Bring the files that the paper used, or go on with `anyway=True`.",
         )
     return order
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from cfner.benchmark.accumulated_stream import AccumulatedStream
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.in_memory import IN_MEMORY, Data
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, nearest
-from cfner.interop.text_stream import unlabelled_text
+from cfner.interop.text_stream import is_file, unlabelled_text
+from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import TaskStream
 
 SCORED_ON: Final = ("test", "dev")
@@ -22,21 +24,36 @@ LABELS: Final = ("own", "none", "current")
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus, and which part of it counts."""
+    """A corpus, and which part of it counts. Data in memory is a Corpus in place of a path."""
 
-    path: str
+    path: str | Corpus
     format: str | None = None
-    tag_column: str | None = None
+    tag_column: str | int | None = None
     every: int = 1
     score_every: int | None = None  # None: as ``every``
     score_on: str = "test"
     min_mentions: int = 50
     order: tuple[str, ...] | None = None
-    unlabelled: tuple[str, ...] = ()  # files, folders of a corpus, or REST
+    unlabelled: tuple[str | Corpus, ...] = ()  # files, folders of a corpus, or REST
 
     def __post_init__(self) -> None:
         if self.score_on not in SCORED_ON:
             raise ConfigError(f"There is no split '{self.score_on}' to score on.", remedy="Use test or dev.")
+
+    @classmethod
+    def of(
+        cls,
+        data: Data,
+        unlabelled: Sequence[Any],
+        *,
+        format: str | None,
+        tag_column: str | int | None,
+        **part: Any,
+    ) -> Source:
+        """Of what ``train`` is given."""
+        memory = not isinstance(data, str | Path)
+        path = Corpus.read(data, format=format, tag_column=tag_column) if memory else str(data)
+        return cls(path, format, tag_column, unlabelled=tuple(map(_text_given, unlabelled)), **part)
 
     def facts(self) -> dict[str, Any]:
         """Which part of the text counts and how; not where it is, which does not change a result."""
@@ -46,37 +63,51 @@ class Source:
             "score_on": self.score_on,
             "min_mentions": self.min_mentions,
             "order": list(self.order) if self.order else "alphabetical",
-            "unlabelled": ", ".join(Path(name).name for name in self.unlabelled) or "none",
+            "unlabelled": ", ".join(map(_name, self.unlabelled)) or "none",
         }
 
     def taken(self) -> dict[str, Any]:
         """What is not as by default, of which part of the text counts."""
         usual = Source(self.path)
         given = {name: getattr(self, name) for name in ("every", "score_every", "score_on")}
-        unlabelled = [Path(name).name for name in self.unlabelled]
+        unlabelled = [_name(text) for text in self.unlabelled]
         told = {name: value for name, value in given.items() if value != getattr(usual, name)}
         return told | ({"unlabelled": unlabelled} if unlabelled else {})
 
     def read(self) -> Corpus:
         """The corpus, thinned; what steps are scored on is its ``test``."""
-        whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
+        whole = self._whole()
         scored = whole.every(self.score_every or self.every)
         test = scored.test if self.score_on == "test" else scored.dev
         return replace(whole.every(self.every), test=test)
 
     def text(self) -> tuple[Sentence, ...]:
         """The unlabelled text that later steps are reminded by; labels that it has are dropped."""
-        parts = (self._rest() if name == REST else unlabelled_text(name) for name in self.unlabelled)
+        parts = (self._rest() if text == REST else unlabelled_text(text) for text in self.unlabelled)
         return tuple(sentence for part in parts for sentence in part)
 
     def _rest(self) -> Iterable[Sentence]:
         if self.every == 1:
             raise ConfigError(
                 "There is no rest of the training sentences: all of them are taken.",
-                remedy="Take each n-th with every=n, or name files of unlabelled text.",
+                remedy="Take each n-th with `every`, or name files of unlabelled text.",
             )
-        whole = Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
-        return (s for number, s in enumerate(whole.train) if number % self.every and len(s))
+        return (s for number, s in enumerate(self._whole().train) if number % self.every and len(s))
+
+    def _whole(self) -> Corpus:
+        return Corpus.read(self.path, format=self.format, tag_column=self.tag_column)
+
+
+def _text_given(text: Any) -> str | Corpus:
+    """A path as it is; texts in memory as a corpus that is called by the hash of its sentences."""
+    if isinstance(text, str | Path) and is_file(text):
+        return str(text)
+    sentences = unlabelled_text([text] if isinstance(text, str | Sentence) else text)
+    return Corpus(f"{IN_MEMORY}, SHA-256 {sentences_hash(sentences)}", sentences)
+
+
+def _name(text: str | Corpus) -> str:
+    return text.name if isinstance(text, Corpus) else Path(text).name
 
 
 @cache

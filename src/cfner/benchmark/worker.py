@@ -8,6 +8,7 @@ where it was.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -68,9 +69,6 @@ class FileProgress:
         self.now |= {"epoch": number, "batch": 0}
         self._say()
 
-    def note(self, text: str) -> None:
-        sys.stderr.write(f"{text}\n")
-
     def end(self) -> None:
         self._say()
 
@@ -91,7 +89,7 @@ def run_job(folder: Path) -> None:
     if found != job["key"]:
         raise ConfigError(
             "The data, the encoder or a method's file changed since this run was planned.",
-            where=cell.source.path,
+            where=str(cell.source.path),
             remedy="Start the grid again: it plans anew, and keeps what is still valid.",
         )
     if first_only:
@@ -136,6 +134,8 @@ def _write_result(
 
 def main(arguments: list[str]) -> int:
     folder = Path(arguments[0])
+    logging.basicConfig(format="%(message)s")  # standard error is the job's log
+    logging.getLogger("cfner").setLevel(logging.INFO)
     if WATCH_PARENT in arguments:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     (folder / ERROR).unlink(missing_ok=True)

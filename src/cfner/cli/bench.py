@@ -10,10 +10,12 @@ import typer
 from cfner.cli import bench_league, bench_run
 from cfner.cli import options as o
 from cfner.cli.show import say
+from cfner.cli.spelling import Commands
 from cfner.errors import ConfigError, ModelError
 
 app = typer.Typer(
     name="bench",
+    cls=Commands,
     help="Figures that can be repeated: compare methods on any data, the paper's tables, reports.",
     no_args_is_help=True,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cfner.cli import options as o
+from cfner.cli.settings import call_of
 from cfner.cli.show import console, print_json, say, table_of
 
 if TYPE_CHECKING:
@@ -47,24 +48,10 @@ def calibrate(
     undoes it. With --precision, a type is promised that precision if a test at 95 % shows it for text
     of the same kind. Types with too few mentions stay as they are, and nothing is promised of them.
     """
-    from cfner.corpus.writers import refuse_existing
-    from cfner.pages.page import write_page
-    from cfner.practice.calibrate.calibrate import calibrate as measure
-    from cfner.practice.calibrate.page import page
+    arguments = call_of(locals())
+    from cfner.api.calibrate import calibrate as measure
 
-    if html is not None:
-        refuse_existing(html, overwrite)  # before the work, and again when the page is there
-    report = measure(
-        model,
-        data,
-        precision=precision,
-        format=format,
-        tag_column=tag_column,
-        batch_size=batch_size,
-        device=device,
-    )
-    if html is not None:
-        write_page(html, page(report), overwrite=overwrite)
+    report = measure(**arguments)
     if json:
         print_json(report.to_json())
     else:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.settings import from_flags, names
+from cfner.cli.settings import call_of
 from cfner.cli.show import (
     console,
     plain,
@@ -20,8 +20,8 @@ from cfner.cli.show import (
     say_read,
     splits_table,
     table_of,
-    training_progress,
 )
+from cfner.cli.spelling import in_shell
 
 if TYPE_CHECKING:
     from cfner.practice.check.curve import LearningCurve
@@ -83,31 +83,10 @@ def check(
     Nothing is kept, and nothing is written but the picture, if it is asked for. Exit code 0: fine, or
     warnings only; 1: 'cfner learn' would refuse; 2: the data or the model cannot be read.
     """
-    given = from_flags(locals())
-    from cfner.practice.check.check import SECONDS
-    from cfner.practice.check.check import check as check_data
+    arguments = call_of(locals())
+    from cfner.api.check import check as check_data
 
-    if curve_picture is not None:
-        from cfner.corpus.writers import refuse_existing
-
-        refuse_existing(curve_picture, overwrite)  # before the work, and again when the picture is there
-    report = check_data(
-        data,
-        model,
-        types=None if types is None else names(types),
-        old_labels=old_labels,
-        unlabelled=unlabelled or (),
-        seconds=SECONDS if timing else 0.0,
-        curve=curve or curve_picture is not None,
-        reading={"format": format, "tag_column": tag_column},
-        settings=given,
-        progress=training_progress() if curve or curve_picture is not None else None,
-    )
-    if curve_picture is not None and report.curve is not None:
-        from cfner.pages.page import write_page
-        from cfner.practice.check.curve import picture
-
-        write_page(curve_picture, picture(report.curve).file(), overwrite=overwrite)
+    report = check_data(**arguments)
     if json:
         print_json(report.to_json() | ({} if model is None else {"device": _device(device)}))
     else:
@@ -163,10 +142,10 @@ def _tell_curve(screen: Console, curve: LearningCurve) -> None:
 
 def _tell_finding(screen: Console, finding: Finding) -> None:
     sign, style = _LOOKS[finding.severity]
-    head = Text.assemble((f"{sign} {finding.severity}: ", style), plain(finding.message))
+    head = Text.assemble((f"{sign} {finding.severity}: ", style), plain(in_shell(finding.message)))
     screen.print(head)
     if finding.remedy:
-        screen.print(Padding(plain(finding.remedy), (0, 0, 0, 2)), style="dim")
+        screen.print(Padding(plain(in_shell(finding.remedy)), (0, 0, 0, 2)), style="dim")
     if finding.command:
         say(f"    {finding.command}", wrap=False)  # never wrapped: it is there to be copied
     if finding.where:

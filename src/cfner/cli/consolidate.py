@@ -10,8 +10,8 @@ import typer
 from cfner.cli import options as o
 from cfner.cli.guard_view import tell_guard, why_refused
 from cfner.cli.learn import REFUSED, tell_agreement, tell_carried, tell_cost
-from cfner.cli.settings import from_flags
-from cfner.cli.show import console, print_json, say, training_progress
+from cfner.cli.settings import call_of
+from cfner.cli.show import console, print_json, say
 
 Flag = o.Flag
 
@@ -51,22 +51,10 @@ def consolidate(
 
     The experts teach it on the text. It becomes a step of its own, which 'cfner rollback' can undo.
     """
-    given = from_flags(locals(), set_)
-    from cfner.practice.consolidate.consolidate import consolidate as make_one
+    arguments = call_of(locals())
+    from cfner.api.consolidate import consolidate as make_one
 
-    made = make_one(
-        model,
-        text,
-        out=out,
-        in_place=in_place,
-        guard=guard,
-        max_forgetting=max_forgetting,
-        accept_forgetting=accept_forgetting or (),
-        strict=strict,
-        config=config,
-        settings=given,
-        progress=training_progress(),
-    )
+    made = make_one(**arguments)
     if json:
         print_json(made.to_json())
     else:

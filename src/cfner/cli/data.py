@@ -11,6 +11,7 @@ import typer
 from cfner.cli import options as o
 from cfner.cli.settings import names
 from cfner.cli.show import console, print_json, say, say_read, splits_table
+from cfner.cli.spelling import Commands
 from cfner.errors import ConfigError, CorpusError, nearest
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from cfner.practice.check.findings import SplitFacts
 
 app = typer.Typer(
-    name="data", help="Look at corpora, convert and split them, rename their types.", no_args_is_help=True
+    name="data",
+    cls=Commands,
+    help="Look at corpora, convert and split them, rename their types.",
+    no_args_is_help=True,
 )
 
 TokenColumn = Annotated[str | None, o.Flag(help="Column or field of the words or the text.")]

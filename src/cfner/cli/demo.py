@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.text import Text
 
 from cfner.cli import options as o
-from cfner.cli.show import coloured, console, matrix_table, print_json, say, training_progress
+from cfner.cli.show import coloured, console, matrix_table, print_json, say
 
 if TYPE_CHECKING:
     from cfner.benchmark.demo import DemoResult
@@ -54,12 +54,13 @@ def demo(
 
 
 def _watch(method: str, quiet: bool) -> Progress:
+    from cfner.training.bars import watcher
     from cfner.training.progress import Silent
 
     if quiet:
         return Silent()
     console().print(f"\n[bold]{method}[/bold]")
-    return training_progress()
+    return watcher(None)
 
 
 def _tell(result: DemoResult, out: Path) -> None:

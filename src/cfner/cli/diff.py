@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
+from cfner.cli.settings import call_of
 from cfner.cli.show import console, plain, print_json, say
 from cfner.errors import ConfigError
 
@@ -53,7 +55,7 @@ def diff(
     keep: Annotated[int, o.Flag(min=0, help="Changed sentences kept for the page and the JSON.")] = 1000,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
-    plain_text: Annotated[
+    plain: Annotated[
         bool, o.Flag("--plain", help="TEXT is plain text, one text per line, whatever its name.")
     ] = False,
     batch_size: o.Windows = 64,
@@ -64,37 +66,23 @@ def diff(
 
     If the text is labelled, each change is called right or wrong.
     """
-    from cfner.corpus.writers import refuse_existing
-    from cfner.pages.page import write_page
-    from cfner.practice.diff.diff import diff_models
-    from cfner.practice.diff.page import page
-    from cfner.practice.diff.sources import literal_texts, open_ref, text_source, two_models
+    arguments = call_of(locals())
+    from cfner.api.diff import diff as compare
 
-    if html is not None:
-        refuse_existing(html, overwrite)  # before the work, and again when the page is there
-    if text:
-        models, source = models_and_text, literal_texts(text)
-    elif len(models_and_text) < 2:
+    models = arguments.pop("models_and_text")
+    if not text:  # it is a file, whatever its name looks like
+        *models, arguments["text"] = [*models[:-1], Path(models[-1])] if len(models) > 1 else [*models, None]
+    if len(models) > 2:
         raise ConfigError(
-            "There is no text to compare on.",
-            remedy="Name a file after the models (cfner diff M M2 TEXT), or give a text with --text.",
+            f"{len(models)} models were given, where two are compared.",
+            remedy="Give two models and a text, or one model folder with --step and --step2.",
         )
-    else:
-        *models, path = models_and_text
-        source = text_source(path, format=format, tag_column=tag_column, plain=plain_text)
-    first, second = two_models(models, step, step2)
-    old, new = open_ref(first, device), open_ref(second, device)
-    names, judged = (first.name, second.name), source.judged
-    found = diff_models(
-        old, new, source.sentences, names=names, judged=judged, keep=keep, batch_size=batch_size
-    )
-    if html is not None:
-        write_page(html, page(found), overwrite=overwrite)
+    found = compare(*models, **arguments)
     if json:
-        print_json({**found.to_json(), "device": str(new.network.device)})
+        print_json(found.to_json())
         return
     _tell(console(), found, show)
-    console().print(f"Computed on {new.network.device}.")
+    console().print(f"Computed on {found.device}.")
     if html is not None:
         say(f"The page is in {html}.", wrap=False)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.show import console, plain, print_json, say, scores_table, table_of, training_progress
-from cfner.errors import ConfigError
+from cfner.cli.settings import call_of
+from cfner.cli.show import console, plain, print_json, say, scores_table, table_of
 
 if TYPE_CHECKING:
     from cfner.practice.evaluate.evaluate import Evaluated, EvaluatedSteps
@@ -46,38 +46,18 @@ def evaluate(
     Labels of types that the model has not learned are set aside, and counted. So are finds of types that
     the data does not label anywhere: nobody could tell whether they are right.
     """
-    from cfner.practice.evaluate import evaluate as practice
+    arguments = call_of(locals())
+    from cfner.api.evaluate import evaluate as score
+    from cfner.practice.evaluate.evaluate import Evaluated
 
-    reading = {"format": format, "tag_column": tag_column}
-    if all_steps and (step is not None or all_types):
-        raise ConfigError(
-            "--all-steps was given together with --step or --all-types.", remedy="Leave out one of them."
-        )
-    if all_steps:
-        every = practice.evaluate_steps(
-            model,
-            data,
-            save=save,
-            batch_size=batch_size,
-            device=device,
-            reading=reading,
-            progress=training_progress(),
-        )
-        _tell_left_out(every.left_out)
-        print_json(every.to_json()) if json else _tell_steps(every)
-        return
-    found = practice.evaluate(
-        model,
-        data,
-        step=step,
-        save=save,
-        all_types=all_types,
-        batch_size=batch_size,
-        device=device,
-        reading=reading,
-    )
+    found: Evaluated | EvaluatedSteps = score(**arguments)
     _tell_left_out(found.left_out)
-    print_json(found.to_json()) if json else _tell(found)
+    if json:
+        print_json(found.to_json())
+    elif isinstance(found, Evaluated):
+        _tell(found)
+    else:
+        _tell_steps(found)
 
 
 def _tell_left_out(lines: Sequence[str]) -> None:

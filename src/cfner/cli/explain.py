@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cfner.cli import options as o
+from cfner.cli.settings import call_of
 from cfner.cli.show import console, plain, print_json, say, table_of
 from cfner.practice.explain.explanation import (
     Distribution,
@@ -59,23 +60,11 @@ def explain(
     ] = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
-    from cfner.corpus.corpus import Corpus
-    from cfner.corpus.writers import refuse_existing
+    arguments = call_of(locals())
+    from cfner.api.explain import explain as explain_sentence
     from cfner.network.device import choose_device
-    from cfner.pages.page import write_page
-    from cfner.practice.explain.explain import explain_run
-    from cfner.practice.explain.learned import GivenToLearn
-    from cfner.practice.explain.page import page
 
-    if html is not None:
-        refuse_existing(html, overwrite)  # before the work, and again when the page is there
-    corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
-    given = GivenToLearn(dev_share, replay, unlabelled or (), guard)
-    found = explain_run(
-        model, corpus, step, given=given, sentence=sentence, epoch=epoch, top=top, device=device
-    )
-    if html is not None:
-        write_page(html, page(found), overwrite=overwrite)
+    found = explain_sentence(**arguments)
     computed_on = str(choose_device(device))
     if json:
         print_json({**found.to_json(), "device": computed_on})

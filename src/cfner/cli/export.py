@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cfner.cli import options as o
+from cfner.cli.settings import call_of
 from cfner.cli.show import print_json, say
 
 if TYPE_CHECKING:
@@ -46,23 +47,17 @@ def export(
 
     The export is read back and compared with the original before the folder appears.
     """
-    from cfner.interop.export import export_model
+    arguments = call_of(locals())
+    from cfner.api.export import export as export_model
 
-    report = export_model(
-        model, out, to, step=step, int8=int8, check_text=check_text, license=license, overwrite=overwrite
-    )
-    address = None
-    if push_to is not None:
-        from cfner.interop.hub import push_to_hub
-
-        address = push_to_hub(out, push_to, private=private)
+    report = export_model(**arguments)
     if json:
-        print_json({**report.to_json(), "folder": str(out), "uploaded": address})
+        print_json({**report.to_json(), "folder": str(out), "uploaded": report.uploaded})
         return
     for line in _told(report):
         say(line, wrap=False)
-    if address is not None:
-        say(f"Uploaded: {address}", wrap=False)
+    if report.uploaded is not None:
+        say(f"Uploaded: {report.uploaded}", wrap=False)
 
 
 def _told(report: ExportReport) -> list[str]:

@@ -28,10 +28,9 @@ def history(
     json: o.Json = False,
 ) -> None:
     """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
-    from cfner.practice.history.history import history as past
-    from cfner.practice.history.history import verify as verified
+    from cfner.api.history import history as past
 
-    steps = verified(model) if verify else past(model)
+    steps = past(model, verify=verify)
     if json:
         print_json([step.to_json() for step in steps])
         return
@@ -131,7 +130,7 @@ def rollback(
     json: o.Json = False,
 ) -> None:
     """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""
-    from cfner.practice.history.history import rollback as go_back
+    from cfner.api.history import rollback as go_back
 
     _tell(go_back(model, step), model, json)
 
@@ -143,7 +142,7 @@ def rename(
     json: o.Json = False,
 ) -> None:
     """Give an entity type another name, as a new step with the same weights."""
-    from cfner.practice.history.history import rename as give_name
+    from cfner.api.history import rename as give_name
 
     _tell(give_name(model, old, new), model, json)
 
@@ -155,7 +154,7 @@ def merge(
     json: o.Json = False,
 ) -> None:
     """Make several entity types one, as a new step with the same weights."""
-    from cfner.practice.history.history import merge as make_one
+    from cfner.api.history import merge as make_one
 
     _tell(make_one(model, types, into), model, json)
 
@@ -170,7 +169,7 @@ def forget(
     All other scores stay what they were. 'cfner rollback' brings the types back, and they can be learned
     again.
     """
-    from cfner.practice.history.history import forget as take_away
+    from cfner.api.history import forget as take_away
 
     _tell(take_away(model, types), model, json)
 
@@ -186,7 +185,7 @@ def prune(
     The current step is always kept. So is an older step whose weights are those of a step that is kept:
     removing it would free nothing. A pruned step can no longer be used or gone back to.
     """
-    from cfner.practice.history.prune import prune as remove_weights
+    from cfner.api.history import prune as remove_weights
 
     done = remove_weights(model, keep, dry_run=dry_run)
     if json:

@@ -12,8 +12,8 @@ from cfner.cli import options as o
 from cfner.cli.estimate_view import in_short, tell_estimate
 from cfner.cli.guard_view import tell_guard, tell_remedies, why_refused
 from cfner.cli.panels import first_options
-from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import console, print_json, say, training_progress
+from cfner.cli.settings import call_of
+from cfner.cli.show import console, print_json, say
 from cfner.cli.type_bars import tell_before_after
 
 if TYPE_CHECKING:
@@ -114,36 +114,14 @@ def learn(
     'cfner rollback' can undo. The data is checked first: warnings are printed, and what is surely wrong stops
     it ('cfner check' says more).
     """
-    load_methods(use)
-    given = from_flags(locals(), set_)
-    from cfner.practice.learn.learn import learn as learn_types
+    arguments = call_of(locals()) | {"html": None}  # the page is written when all else was printed
+    from cfner.api.learn import learn as learn_types
 
     if html is not None:
         from cfner.corpus.writers import refuse_existing
 
         refuse_existing(html, overwrite)  # before the work, and again when the page is there
-    learned = learn_types(
-        model,
-        data,
-        out=out,
-        in_place=in_place,
-        types=None if types is None else names(types),
-        old_labels=old_labels,
-        replay=replay,
-        guard=guard,
-        max_forgetting=max_forgetting,
-        accept_forgetting=accept_forgetting or (),
-        folds=folds,
-        min_new_f1=min_new_f1,
-        strict=strict,
-        unlabelled=unlabelled or (),
-        preset=preset,
-        config=config,
-        settings=given,
-        reading={"format": format, "tag_column": tag_column, "every": every, "dev_share": dev_share},
-        unchecked=unchecked,
-        progress=training_progress(),
-    )
+    learned = learn_types(**arguments)
     if json:
         print_json(learned.to_json())
     else:

@@ -79,7 +79,7 @@ def encoders(json: o.Json = False) -> None:
     """List encoders that are known by name; any other hub name or folder works too."""
     from dataclasses import asdict
 
-    from cfner.store.pretrained import known_encoders
+    from cfner.store.pretrained import encoders as known_encoders
 
     known = known_encoders()
     if json:

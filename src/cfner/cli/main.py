@@ -29,6 +29,8 @@ from cfner.cli import (
     train,
 )
 from cfner.cli.panels import WELCOME, arrange
+from cfner.cli.show import show_log
+from cfner.cli.spelling import Commands
 from cfner.errors import CfnerError
 from cfner.files.safe_text import visible
 
@@ -42,6 +44,7 @@ _ESCAPED = "cfner.escaped"  # how characters are written that the output's encod
 
 app = typer.Typer(
     name="cfner",
+    cls=Commands,
     help=WELCOME,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -87,6 +90,7 @@ def root(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
 ) -> None:
+    show_log()
     if debug:
         os.environ["CFNER_DEBUG"] = "1"
 

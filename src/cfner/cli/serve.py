@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated
 
 import typer
 
 from cfner.cli import options as o
-from cfner.errors import MissingExtraError
+from cfner.cli.settings import call_of
 from cfner.files.safe_text import visible
 
 _DAY = 86_400  # seconds
@@ -32,7 +31,7 @@ def serve(
     max_texts: Annotated[int, o.Flag(min=1, help="Texts of one request (else 422).")] = 256,
     max_text_length: Annotated[int, o.Flag(min=1, help="Characters of one text (else 422).")] = 20_000,
     max_waiting: Annotated[int, o.Flag(min=1, help="Requests waiting for their answer (else 429).")] = 128,
-    max_wait_seconds: Annotated[
+    max_wait: Annotated[
         float,
         o.Flag(
             "--max-wait",
@@ -64,27 +63,12 @@ def serve(
     When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the new one is
     checked and takes over without a request being lost.
     """
-    arguments = locals()
-    from cfner.serving.settings import ServeSettings
-
-    given = {field.name: arguments[field.name] for field in fields(ServeSettings) if field.name in arguments}
-    settings = ServeSettings(**{**given, "api_key": api_key or None})
-    try:
-        import fastapi  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), "serve", "Serving a model") from error
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
+    arguments = call_of(locals())
+    from cfner.api.serve import serve as run
     from cfner.network.device import choose_device
-    from cfner.serving.server import serve as run
-
-    on = choose_device(settings.device)
 
     def ready(url: str) -> None:
+        on = choose_device(device)
         typer.echo(visible(f"Serving {model} at {url} on {on}  (Ctrl+C stops)"), err=True)
 
-    run(model, settings, ready=ready, access_log=access_log)
+    run(**arguments, ready=ready)

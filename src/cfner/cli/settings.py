@@ -10,6 +10,7 @@ from typing import Any
 from cfner.errors import ConfigError, nearest
 
 # parameters of the paper that have flags of their own
+_OF_THE_TERMINAL = {"json", "set_", "show"}
 PAPER = ("k", "delta_1", "delta_m", "m", "lambda_base", "t_student", "t_teacher")
 
 
@@ -25,14 +26,7 @@ def from_flags(arguments: Mapping[str, Any], pairs: Sequence[str] | None = None)
     flags = {name: value for name, value in arguments.items() if value is not None and value != []}
     given = {name: value for name, value in flags.items() if name in TrainingConfig.model_fields}
     own = {name: value for name, value in flags.items() if name in PAPER}
-    for pair in pairs or ():
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {pair}: there is no '='.", remedy="Write --set NAME=VALUE.")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
+    for name, value in set_pairs(pairs).items():
         if name == "parameters" and isinstance(value, dict):
             own |= value
         elif name in TrainingConfig.model_fields:
@@ -53,6 +47,35 @@ def _refuse_unknown(name: str) -> None:
     if name not in known:
         asked = name.replace("learning_rate", "lr")  # as other trainers call it
         raise ConfigError(f"--set {name}: there is no such setting.", remedy=nearest(asked, known))
+
+
+def set_pairs(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """What ``--set`` gives, by name."""
+    given: dict[str, Any] = {}
+    for pair in pairs or ():
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {pair}: there is no '='.", remedy="Write --set NAME=VALUE.")
+        try:
+            given[name] = json.loads(text)
+        except ValueError:
+            given[name] = text
+    return given
+
+
+def call_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A command's arguments as those of its function: without what is for the terminal alone, with --set."""
+    call = {name: value for name, value in arguments.items() if name not in _OF_THE_TERMINAL}
+    call = {name: value for name, value in call.items() if value is not None or name not in PAPER}
+    for name, value in set_pairs(arguments.get("set_")).items():
+        if value is None and name in call:  # there, None is what was not given
+            from cfner.training.config import read_settings
+
+            file = call.get("config")
+            call["config"] = {**(read_settings(file) if isinstance(file, Path) else file or {}), name: None}
+        else:
+            call[name] = value
+    return call
 
 
 def load_methods(files: Sequence[Path] | None) -> list[str]:

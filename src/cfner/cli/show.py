@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cfner.cli.spelling import in_shell
 from cfner.files.safe_text import json_text, visible
 
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from cfner.evaluation.scores import Counts, Scores
     from cfner.network.prediction import Prediction
     from cfner.practice.check.findings import SplitFacts
-    from cfner.training.progress import Progress
 
 _COLOURS = ["cyan", "magenta", "green", "yellow", "blue", "red"]
 _COLOURS += ["bright_cyan", "bright_magenta", "bright_green"]
@@ -32,7 +33,7 @@ def console(stderr: bool = False) -> Console:
 
 def say(text: str, style: str = "", *, wrap: bool = True) -> None:
     """A line for the reader; not wrapped where it is there to be copied."""
-    console().print(plain(text), style=style, soft_wrap=not wrap)
+    console().print(plain(in_shell(text)), style=style, soft_wrap=not wrap)
 
 
 def table_of(
@@ -61,12 +62,6 @@ def say_read(name: str, report: ReadReport, types: Sequence[str]) -> None:
     """What data was read, and how, in one line."""
     scheme = report.scheme or "none (spans)"
     say(f"{name}: format {report.format}, scheme {scheme}, {len(types)} types", "bold")
-
-
-def tell_left_out(name: str, report: ReadReport) -> None:
-    """What of the data is not used, on standard error: it must not be lost among results, or spoil JSON."""
-    for line in report.left_out():
-        console(stderr=True).print(plain(f"{name}: {line}."), soft_wrap=True)
 
 
 def splits_table(splits: Mapping[str, SplitFacts], types: Sequence[str], words: str) -> Table:
@@ -143,8 +138,16 @@ def coloured(prediction: Prediction) -> Text:
     return line
 
 
-def training_progress() -> Progress:
-    """Bars and notes on a terminal, only notes elsewhere; all of it on standard error."""
-    from cfner.cli.bars import Bars, Notes
+class LogHandler(logging.Handler):
+    """What the library logs, on standard error: one line each, to be found by grep."""
 
-    return Bars() if sys.stderr.isatty() else Notes()
+    def emit(self, record: logging.LogRecord) -> None:
+        console(stderr=True).print(plain(in_shell(record.getMessage())), soft_wrap=True)
+
+
+def show_log() -> None:
+    """Print what the library logs, from now on."""
+    log = logging.getLogger("cfner")
+    log.setLevel(logging.INFO)
+    if not any(isinstance(handler, LogHandler) for handler in log.handlers):
+        log.addHandler(LogHandler())

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cfner.cli import options as o
-from cfner.cli.settings import from_flags, load_methods, names
-from cfner.cli.show import (
-    console,
-    matrix_table,
-    print_json,
-    say,
-    table_of,
-    tell_left_out,
-    training_progress,
-)
-from cfner.errors import ConfigError
+from cfner.cli.settings import call_of
+from cfner.cli.show import console, matrix_table, print_json, say, table_of
 
 if TYPE_CHECKING:
+    from cfner.runs.stream_run import PlannedRun, RunResult
     from cfner.stream.stream import TaskStream
     from cfner.training.config import TrainingConfig
 
@@ -92,45 +84,15 @@ def train(
     json: o.Json = False,
 ) -> None:
     """Learn a stream of entity types step by step, score every step, and save every step's model."""
-    load_methods(use)
-    given = from_flags(locals(), set_)
-    from cfner.benchmark.streams import Division, Source
-    from cfner.methods import create
-    from cfner.store.pretrained import require_encoder
-    from cfner.training.config import TrainingConfig
+    arguments = call_of(locals())
+    from cfner.api.train import train as run
+    from cfner.runs.stream_run import PlannedRun
 
-    settings = TrainingConfig.build(given, file=config, preset=preset)
-    create(settings.method, settings.parameters, settings.without)  # a wrong one is an error before any work
-    source = Source(
-        data,
-        format=format,
-        tag_column=tag_column,
-        every=every,
-        score_every=score_every,
-        score_on=score_on,
-        min_mentions=min_mentions,
-        order=_order(order, types),
-        unlabelled=tuple(unlabelled or ()),
-    )
-    corpus = source.read()
-    tell_left_out(corpus.name, corpus.report)
-    stream = Division(first, per_step, sampling).stream(corpus, source, settings.seed)
-    if not dry_run and not resume:  # a run that has begun may need it no more
-        require_encoder(settings.encoder)
-    if dry_run:
-        _tell_plan(stream, settings, json)
-        return
-    _run(stream, settings, out, resume, json)
-
-
-def _order(order: str | None, types: str | None) -> tuple[str, ...] | None:
-    """The types to learn, in their order; None for all of them, alphabetically."""
-    if order is not None and types is not None:
-        raise ConfigError(
-            "--order and --types both say which types are learned.",
-            remedy="Give --order alone: types that it does not name are left out.",
-        )
-    return tuple(names(order) or sorted(names(types))) or None
+    done: RunResult | PlannedRun = run(**arguments)
+    if isinstance(done, PlannedRun):
+        _tell_plan(done.stream, done.config, json)
+    else:
+        _tell(done, out, json)
 
 
 def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> None:
@@ -162,21 +124,21 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
     say(said)
 
 
-def _run(stream: TaskStream, config: TrainingConfig, out: Path, resume: bool, as_json: bool) -> None:
-    from cfner.runs.stream_run import run_stream
+def _tell(result: RunResult, out: Path, as_json: bool) -> None:
+    from accelerate import PartialState
 
-    progress = training_progress()
-    result, tagger = run_stream(stream, config, out, resume=resume, progress=progress)
-    if not tagger.accelerator.is_main_process:
+    from cfner.network.device import choose_device
+
+    if not PartialState().is_main_process:
         return
     if as_json:
         print_json(result.to_json())
         return
-    screen = console()
-    title = f"F1 of {result.method} on {stream.corpus_name}, {stream.setting}, seed {config.seed}"
+    screen, stream, seed = console(), result.stream, result.config.seed
+    title = f"F1 of {result.method} on {stream.corpus_name}, {stream.setting}, seed {seed}"
     screen.print(matrix_table(result.matrix, title))
     screen.print(
         f"Mean over steps: micro {result.matrix.mean_micro:.2f}, macro {result.matrix.mean_macro:.2f}. "
-        f"{result.seconds:.0f} s on {tagger.device}."
+        f"{result.seconds:.0f} s on {choose_device(result.config.device)}."
     )
     say(f"Models and results.json: {out}")

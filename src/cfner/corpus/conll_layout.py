@@ -112,7 +112,7 @@ def refuse_swapped(lines: Iterable[Line], layout: Layout, path: Path) -> None:
             f"the columns are swapped: tags such as {words[0]!r} stand where words are expected, and words "
             f"such as {tags[0]!r} where tags are.",
             where=f"{path}:{rows[0][0]}",
-            remedy=f"Name the column of the tags: --tag-column {layout.token}.",
+            remedy=f"Name the column of the tags: `tag_column={layout.token}`.",
         )
 
 

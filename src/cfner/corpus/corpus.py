@@ -11,17 +11,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.formats import ReadOptions
+from cfner.corpus.formats import Reading, ReadOptions
+from cfner.corpus.in_memory import IN_MEMORY, Data, source_name, splits_in_memory
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
-from cfner.corpus.split_files import SPLITS, Split, read_file, read_splits
+from cfner.corpus.split_files import SPLITS, Split, known_splits, read_splits
 from cfner.corpus.tags import Scheme
-from cfner.errors import CorpusError, nearest
+from cfner.errors import ConfigError, CorpusError, nearest
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences in three splits. ``Corpus.read`` makes one from a folder, a file or a dataset."""
+    """Sentences in three splits. ``Corpus.read`` makes one from a folder, a file, or data in memory."""
 
     name: str
     train: tuple[Sentence, ...]
@@ -32,7 +33,7 @@ class Corpus:
     @classmethod
     def read(
         cls,
-        path: str | Path,
+        data: Data,
         *,
         format: str | None = None,
         tag_column: str | int | None = None,
@@ -41,16 +42,49 @@ class Corpus:
         labels: Sequence[str] | None = None,
         every: int = 1,
     ) -> Corpus:
-        """Read a folder with train, dev and test files, one file (which becomes ``train``), or a dataset.
+        """Read labelled data from files, or take it from memory.
 
-        Format and scheme are found out unless given. ``every=n`` keeps each n-th sentence of every split.
+        In memory, a sentence is a text with its spans in characters, ``("Ada lived.", [(0, 3, "PER")])``;
+        words with their tags, ``(["Ada", "lived"], ["B-PER", "O"])``; a dictionary with ``text`` and
+        ``spans`` or with ``tokens`` and ``tags``; or a ``Sentence``. A list or generator of these becomes
+        ``train``. So does a ``datasets.Dataset``, or a pandas frame with such columns, or with a row per word
+        (``sentence``, ``word``, ``tag``). A dictionary of splits (a ``DatasetDict``) becomes a corpus with
+        these splits.
+
+        Args:
+            data: A folder with train, dev and test files, one file (which becomes ``train``), a dataset of
+                the hub with ``format="huggingface"``, or data in memory. A corpus is returned as it is.
+            format: Format of the files; found out if left out.
+            tag_column: Column or field of the tags or spans: a name, or a number from 0.
+            token_column: Column or field of the words or of the text.
+            scheme: Tag scheme: IO, IOB1, BIO, BIOES or BILOU; found out if left out.
+            labels: Names of integer tags, in order.
+            every: Keep each n-th sentence of every split.
+
+        Returns:
+            The corpus. Its ``report`` says what was repaired or left out.
         """
+        if isinstance(data, Corpus):
+            return data.every(every)
         options = ReadOptions(tag_column, token_column, scheme, labels)
-        readings = read_splits(str(path), format, options)
+        readings: Mapping[Split, Reading]
+        if isinstance(data, str | Path):
+            readings = read_splits(str(data), format, options)
+            name = Path(data).stem if Path(data).is_file() else Path(data).name
+        elif format is not None:
+            raise ConfigError(
+                f"Data in memory has no format, and '{format}' was given.", remedy="Leave out `format`."
+            )
+        else:
+            readings = known_splits(splits_in_memory(data, options), IN_MEMORY)
+            name = IN_MEMORY
         report = reduce(ReadReport.merge, (part for _, part in readings.values()), ReadReport())
         train, dev, test = (tuple(readings[split][0]) if split in readings else () for split in SPLITS)
-        name = Path(path).stem if Path(path).is_file() else Path(path).name
         return cls(name, train, dev, test, report.verified()).every(every)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(self.split_named(split)):,} {split}" for split in SPLITS)
+        return f"Corpus({self.name!r}: {sizes} sentences; types: {', '.join(self.types) or 'none'})"
 
     def split_named(self, split: Split) -> tuple[Sentence, ...]:
         return {"train": self.train, "dev": self.dev, "test": self.test}[split]
@@ -136,12 +170,25 @@ class Corpus:
         return repeated | shared
 
 
-def read_sentences(
-    path: str | Path, *, format: str | None = None, every: int = 1, **options: Any
-) -> tuple[tuple[Sentence, ...], ReadReport]:
-    """The sentences of one file, and the report of the reading. ``options`` are those of ``Corpus.read``."""
-    sentences, report = read_file(Path(path), format, ReadOptions(**options))
-    return _thinned(sentences, every, report), report.verified()
+def sentences_of(data: Data, split: Split, **reading: Any) -> tuple[tuple[Sentence, ...], ReadReport, str]:
+    """All sentences with words of a file or a list; of a folder, or of data with splits, those of one split.
+
+    Also the report of the reading, and what these sentences are called. ``reading``: as for ``Corpus.read``.
+    """
+    corpus = Corpus.read(data, **reading)
+    folder = isinstance(data, str | Path) and Path(data).is_dir()
+    divided = folder or bool(corpus.dev or corpus.test)
+    sentences = tuple(s for s in (corpus.split_named(split) if divided else corpus.train) if len(s))
+    if not sentences:
+        raise CorpusError(
+            f"There is no {split} split." if divided else "There are no sentences with words.",
+            where=source_name(data),
+            remedy="Give labelled sentences, such as a file of them.",
+        )
+    name = corpus.name
+    if isinstance(data, str | Path):
+        name = Path(data).resolve().name if folder else Path(data).name
+    return sentences, corpus.report, f"{name} ({split})" if divided else name
 
 
 def _thinned(sentences: Sequence[Sentence], n: int, report: ReadReport) -> tuple[Sentence, ...]:

@@ -26,13 +26,13 @@ def read_splits(source: str, format: str | None, options: ReadOptions) -> Mappin
     path = Path(source)
     chosen = format_of(path, format) if format is not None or path.is_dir() else None
     if chosen is not None and chosen.read_splits is not None:
-        return _known_splits(chosen.read_splits(source, options), source)
+        return known_splits(chosen.read_splits(source, options), source)
     if not path.is_dir():
         return {"train": read_file(path, format, options)}
     return {split: read_file(file, format, options) for split, file in _split_files(path, chosen).items()}
 
 
-def _known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split, Reading]:
+def known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split, Reading]:
     """The readings of splits that a corpus has; the tokens of others were read, and none is used."""
     found: dict[Split, Reading] = {}
     others = ReadReport()
@@ -49,7 +49,7 @@ def _known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split
         raise CorpusError(
             f"the dataset has no split named train, dev (or validation) or test, but: {', '.join(readings)}.",
             where=source,
-            remedy="Rename its splits and save it with save_to_disk.",
+            remedy="Rename its splits.",
         )
     first, (sentences, report) = next(iter(found.items()))
     return found | {first: (sentences, report.merge(others))}

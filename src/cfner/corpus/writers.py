@@ -21,7 +21,9 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
         raise CorpusError("is a folder.", where=str(path), remedy="Name a file to write.")
     if path.exists() and not overwrite:
         raise CorpusError(
-            "the file exists.", where=str(path), remedy="Choose another name, or allow --overwrite."
+            "the file exists.",
+            where=str(path),
+            remedy="Choose another name, or set `overwrite=True`.",
         )
 
 

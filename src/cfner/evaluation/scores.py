@@ -79,6 +79,10 @@ class Scores:
     counts: Mapping[str, Counts]
     confusions: Confusions | None = None
 
+    def __repr__(self) -> str:
+        each = ", ".join(f"{type_} {f1:.1f}" for type_, f1 in self.f1_of.items())
+        return f"{type(self).__name__}(micro F1 {self.micro_f1:.1f}, macro F1 {self.macro_f1:.1f}; {each})"
+
     @cached_property
     def micro(self) -> Counts:
         """The counts of all types together."""

@@ -1,4 +1,4 @@
-"""``cfner export`` as a call: a model from anywhere into a folder that others can use."""
+"""A model from anywhere into a folder that others can use."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _refuse_other_answers(report: ExportReport) -> None:
             "The ONNX file gives other logits than the model (they differ by up to "
             f"{same.largest_logit_difference:.2g}).",
             where=str(report.folder),
-            remedy="This encoder cannot be exported faithfully; use it in torch, or export --to hf.",
+            remedy="This encoder cannot be exported faithfully; use torch, or export it with `to='hf'`.",
         )
 
 

@@ -12,6 +12,7 @@ from cfner.files.json_files import read_json, write_json
 from cfner.interop.check_text import Agreement
 from cfner.network.calibration import Calibration
 
+_NOT_STORED = {"folder", "calibration", "uploaded"}
 EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
 
 
@@ -39,7 +40,7 @@ def refuse_occupied(folder: Path, overwrite: bool) -> None:
         raise ModelError(
             "There is an exported model here already.",
             where=str(folder),
-            remedy="Choose another folder, or allow it to be replaced with --overwrite.",
+            remedy="Choose another folder, or set `overwrite=True`.",
         )
 
 
@@ -69,6 +70,7 @@ class ExportReport:
     mean_feature_norm: float | None  # by which a cosine head was divided
     agreement: Agreement
     calibration: Calibration | None = None  # of the original
+    uploaded: str | None = None  # the address on the hub
 
     @property
     def shifts_are_inexact(self) -> bool:
@@ -77,7 +79,7 @@ class ExportReport:
         return self.mean_feature_norm is not None and any(shifts)
 
     def to_json(self) -> dict[str, Any]:
-        facts = {key: value for key, value in asdict(self).items() if key not in {"folder", "calibration"}}
+        facts = {key: value for key, value in asdict(self).items() if key not in _NOT_STORED}
         calibration = None if self.calibration is None else self.calibration.to_json()
         return {**facts, "calibration": calibration, "cfner": importlib.metadata.version("cfner")}
 

@@ -47,7 +47,7 @@ class OnnxNetwork(nn.Module):
             raise ModelError(
                 f"The file cannot be loaded ({str(error).strip().splitlines()[0]}).",
                 where=str(file),
-                remedy="Export the model anew: cfner export MODEL --to onnx --out FOLDER.",
+                remedy="Export the model again: `export(MODEL, out=FOLDER, to='onnx')`.",
             ) from error
         self.training = False
 
@@ -84,7 +84,7 @@ def refuse_device(device: str) -> None:
 
 
 def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
-    """A model that ``cfner export --to onnx`` wrote."""
+    """A model that ``export`` wrote as ONNX."""
     refuse_device(device)
     from transformers import AutoTokenizer
 
@@ -93,7 +93,7 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
         raise ModelError(
             "There is no exported ONNX model here.",
             where=str(path),
-            remedy="Make one: cfner export MODEL --to onnx --out FOLDER.",
+            remedy="Make one: `export(MODEL, out=FOLDER, to='onnx')`.",
         )
     facts = read_json(path / "labels.json")
     try:

@@ -84,7 +84,7 @@ def _trace(model: LoadedModel, file: Path, large: bool) -> None:
             raise ModelError(
                 f"torch cannot write encoders of the kind '{body.config.model_type}' as ONNX "
                 f"({type(error).__name__} while tracing).",
-                remedy="Use the model in torch, or export it with --to hf.",
+                remedy="Use the model in torch, or export it with `to='hf'`.",
             ) from error
 
 

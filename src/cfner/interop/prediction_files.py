@@ -17,30 +17,10 @@ from cfner.corpus.writers import whole_file
 from cfner.errors import ConfigError, CorpusError, located, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.files.safe_text import json_text, spreadsheet_cell
-from cfner.interop.text_stream import read_texts
-from cfner.network.prediction import Prediction, TaggingModel, tag_stream
+from cfner.network.prediction import Prediction
 
 SPANS_KEY = "cfner"  # doc.spans[...]: the entities again, with their scores in its attrs
 DOCS_PER_PART = 10_000
-
-
-def predict_file(
-    model: TaggingModel,
-    source: str | Path | None,
-    out: str | Path,
-    *,
-    input_format: str | None = None,
-    output_format: str | None = None,
-    batch_size: int = 64,
-    overwrite: bool = False,
-) -> int:
-    """Tag a file of any size (None: standard input) into another; returns how many sentences it had.
-
-    Formats: those of ``read_texts`` and ``write_predictions``.
-    """
-    sentences = read_texts(None if source is None else Path(source), input_format)
-    predictions = tag_stream(model, sentences, batch_size=batch_size)
-    return write_predictions(predictions, out, output_format, overwrite=overwrite)
 
 
 def write_predictions(
@@ -182,7 +162,7 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
         raise CorpusError(
             "Something else is here already." if foreign else "The folder exists.",
             where=str(folder),
-            remedy="Choose another name." if foreign else "Choose another name, or allow --overwrite.",
+            remedy="Choose another name." if foreign else "Choose another name, or set `overwrite=True`.",
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cfner.corpus.in_memory import IN_MEMORY
 from cfner.files.markdown import escaped
 from cfner.files.safe_text import json_text, visible
 from cfner.store.lineage import LineageStep
@@ -84,7 +85,9 @@ def _command(stream: Mapping[str, Any] | None, *, first: bool) -> str:
     for name in _WORDS:
         if isinstance(stream.get(name), str):
             words += [_flag(name), _quoted(stream[name])]
-    words += [part for text in _strings(stream.get("unlabelled")) for part in ("--unlabelled", _quoted(text))]
+    for text in _strings(stream.get("unlabelled")):
+        # what was in memory has no name; its hash is in the record
+        words += ["--unlabelled", "TEXT" if text.startswith(IN_MEMORY) else _quoted(text)]
     if order := _strings(stream.get("order")):
         words += ["--order", _quoted(",".join(order))]
     return " ".join([*words, "--config", "settings.json", "--out", "MODEL"])

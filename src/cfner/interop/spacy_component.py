@@ -119,7 +119,7 @@ def create_component(
     spans_key: str,
     device: str,
 ) -> CfnerComponent:
-    """The factory that spaCy calls. ``model``: whatever ``cfner predict`` takes."""
+    """The factory that spaCy calls. ``model``: whatever ``predict`` takes."""
     return CfnerComponent(name, model, step, batch_size, overwrite_ents, spans_key, device)
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from cfner.corpus.conll_layout import (
 )
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import ReadOptions
+from cfner.corpus.in_memory import Texts, source_name
 from cfner.corpus.json_records import TEXT_FIELDS, WORD_FIELDS
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence
@@ -81,25 +82,34 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
             raise ConfigError(f"There is no input format '{other}'.", remedy=nearest(str(other), _SUFFIXES))
 
 
-def unlabelled_text(source: str | Path) -> tuple[Sentence, ...]:
-    """The sentences of a file in the formats of ``read_texts``, or the training sentences of a corpus folder.
+def unlabelled_text(source: Texts) -> tuple[Sentence, ...]:
+    """The sentences of a file in the formats of ``read_texts``, the training sentences of a corpus folder, or
+    texts and sentences in memory.
 
     Labels are dropped, and so are sentences without words. Used wherever a model is reminded of old types.
     """
-    path = Path(source)
-    found = Corpus.read(path).train if path.is_dir() else read_texts(path)
+    folder = isinstance(source, str | Path) and Path(source).is_dir()
+    found: Iterable[Sentence]
+    if isinstance(source, str | Path):
+        found = Corpus.read(source).train if folder else read_texts(Path(source))
+    elif isinstance(source, Corpus):
+        found = source.train
+    else:
+        from cfner.interop.texts_to_tag import TextsToTag
+
+        found = TextsToTag.of(source).sentences
     sentences = tuple(replace(sentence.only(()), record=None) for sentence in found if len(sentence))
     if not sentences:
         raise CorpusError(
-            "There is no training sentence in this folder." if path.is_dir() else "There is no text in it.",
-            where=str(source),
+            "There is no training sentence in this folder." if folder else "There is no text in it.",
+            where=source_name(source),
             remedy="Name a file with one text per line, JSON lines or CoNLL columns, or a corpus folder.",
         )
     if are_tags([word for sentence in sentences[:_LOOKED_AT] for word in sentence.words]):
         raise CorpusError(
             f"The words of the text are tags such as {sentences[0].words[0]!r}: its columns are swapped.",
-            where=str(source),
-            remedy="Put them in order: cfner data convert FILE NEW_FILE --tag-column 0.",
+            where=source_name(source),
+            remedy="Put the words first and the tags last, and write the file again.",
         )
     return sentences
 
@@ -107,6 +117,14 @@ def unlabelled_text(source: str | Path) -> tuple[Sentence, ...]:
 def is_text_file(name: str) -> bool:
     """Whether the name ends as one of a file of text does."""
     return Path(name).suffix.lower() in itertools.chain.from_iterable(_SUFFIXES.values())
+
+
+def is_file(one: object) -> bool:
+    """Whether it names a file or a folder, there or not: a misspelt name is not taken for a text."""
+    if not isinstance(one, str):
+        return isinstance(one, Path)
+    is_there = os.path.exists(one)  # noqa: PTH110 - Path.exists raises if the text is too long for a name
+    return len(one.split()) == 1 or is_there or is_text_file(one)
 
 
 def looks_like_file(text: str) -> bool:
@@ -161,23 +179,28 @@ def _record(line: str, place: str) -> Sentence:
             raise CorpusError(
                 f"Not valid JSON ({error}).", remedy="Write one JSON object per line."
             ) from error
-        fields = record if isinstance(record, dict) else {}
+        return sentence_of_record(record if isinstance(record, dict) else {}, place)
+
+
+def sentence_of_record(fields: Mapping[str, Any], place: str) -> Sentence:
+    """A record with a ``text``, or with ``tokens`` that are kept as they are; it goes along."""
+    with located(place):
         words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
         text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
         if words is not None:
-            return replace(_sentence_of_words(words, text, place), record=fields)
+            return replace(sentence_of_words(words, text, place), record=fields)
         if not isinstance(text, str):
             raise CorpusError(
-                "The line is no object with a 'text' or with 'tokens'.",
+                "There is neither a 'text' nor 'tokens' in it.",
                 remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
             )
         return replace(sentence_of_text(text, place), record=fields)
 
 
-def _sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
+def sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
     if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
         remedy = 'Write "tokens": ["...", "..."].'
-        raise CorpusError("The words are no list of strings that are not empty.", remedy=remedy)
+        raise CorpusError("`tokens` must be a list of non-empty strings.", remedy=remedy)
     for word in words:
         refuse_unwritable(word)
     if text is None:

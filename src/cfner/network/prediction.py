@@ -32,6 +32,9 @@ class TaggingModel:
     overlap: int | None
     calibration: Calibration | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.encoder}; types: {', '.join(self.labels.types)})"
+
     def decoder(self, *, min_score: float | None = None) -> Decoder:
         """How its scores become labels. Where the caller has a ``min_score``, that decides in place of the
         calibrated shifts.
@@ -52,7 +55,7 @@ class Entity:
 
     ``score`` is the probability of its type, averaged over its words: for each word the probabilities of all
     labels of the type together, so that doubt between ``B-`` and ``I-`` does not look like doubt about the
-    type. After ``cfner calibrate`` it is the share of mentions with such a score that are right, as far as
+    type. After ``calibrate`` it is the share of mentions with such a score that are right, as far as
     held-out data could tell.
     """
 
@@ -71,6 +74,15 @@ class Prediction:
 
     sentence: Sentence
     entities: tuple[Entity, ...]
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{e.type} {e.text!r} {e.score:.2f}" for e in self.entities) or "no entities"
+        return f"Prediction({self.text!r}: {found})"
+
+    @property
+    def text(self) -> str:
+        """The text as it was given; of words, these with blanks between them."""
+        return self.sentence.text if self.sentence.text is not None else " ".join(self.sentence.words)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -99,7 +111,7 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         """Text, words and entities. The fields of a JSON line that the text came from are handed through."""
         found = {
-            "text": self.sentence.text if self.sentence.text is not None else " ".join(self.sentence.words),
+            "text": self.text,
             "tokens": list(self.sentence.words),
             "entities": [asdict(entity) for entity in self.entities],
         }

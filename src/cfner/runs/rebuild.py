@@ -62,6 +62,6 @@ def _other_data(record: Path, corpus: Corpus, why: str) -> StreamError:
     return StreamError(
         f"'{corpus.name}' is not the data that this run learned from: {why}",
         where=str(record),
-        remedy="Give the same corpus, read with the same --every, --format and --tag-column as in training "
+        remedy="Give the same corpus, read with the same `every`, `format` and `tag_column` as in training "
         "(and the version of cfner that trained, if it is another).",
     )

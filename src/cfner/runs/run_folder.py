@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
@@ -30,6 +31,8 @@ from cfner.training.environment import other_threads
 from cfner.training.progress import Progress
 from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
+_log = logging.getLogger(__name__)
+
 RUN = "run.json"
 RESULTS = "results.json"
 _NEEDED = ("setting", "order", "dropped_types", "sampling", "seed", "min_mentions", "steps", "hash")
@@ -46,7 +49,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         return dict(run)
     except FileNotFoundError:
         raise ModelError(
-            "There is no run here.", where=str(record), remedy="Give a folder written by 'cfner train'."
+            "There is no run here.", where=str(record), remedy="Give a folder written by `train`."
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
@@ -79,7 +82,7 @@ class RunFolder:
             raise ModelError(
                 "The folder is not empty and holds no run.",
                 where=str(self.path),
-                remedy="Choose another folder with --out.",
+                remedy="Choose another folder with `out`.",
             )
         there_before, begun = self.path.exists(), (self.path / RUN).is_file()
         with locked(self.path):
@@ -127,11 +130,11 @@ class RunFolder:
             matrix = matrix.with_step(read_as(self.model.step(name), SCORES, Scores.from_json))
         if not matrix.steps:
             return ContinualTagger.from_config(self.config), matrix
-        progress.note(f"resuming after step {len(matrix.steps)} of {len(self.stream)}")
+        _log.info(f"resuming after step {len(matrix.steps)} of {len(self.stream)}")
         tagger = ContinualTagger.load(self.path, **self.config.model_dump(exclude_unset=True))
         trained_with = tagger.record.facts.get("versions", {}) if tagger.record is not None else {}
         if (warning := other_threads(trained_with.get("threads"))) is not None:
-            progress.note(warning)
+            _log.warning(warning)
         return tagger, matrix
 
     def finish(self, results: dict[str, Any], *, learned: bool) -> None:
@@ -146,7 +149,7 @@ class RunFolder:
             raise ModelError(
                 "There is a run in this folder already.",
                 where=str(self.path),
-                remedy="Continue it with --resume, or choose another folder with --out.",
+                remedy="Continue it with `resume=True`, or choose another folder with `out`.",
             )
         there = read_run(self.path)["hashes"]
         for part, meaning in (("stream", "data or its division into steps"), ("config", "settings")):
@@ -166,7 +169,7 @@ class RunFolder:
                 raise ModelError(
                     f"Step {there.number} ('{there.name}') is not of this run: the model was changed since.",
                     where=str(self.path),
-                    remedy="Run the stream anew with another --out.",
+                    remedy="Run the stream again with another `out`.",
                 )
         # a run that was killed may point to the last step but one; one that has ended does not
         pointed = names[-1:] if (self.path / RESULTS).is_file() else names[-2:]
@@ -174,5 +177,5 @@ class RunFolder:
             raise ModelError(
                 f"The model was taken back to step {int(self.model.current_name())} of {len(names)}.",
                 where=str(self.path),
-                remedy=f"To go on, first undo that: cfner rollback {self.path} {int(names[-1])}.",
+                remedy=f"To go on, first undo that: `rollback({str(self.path)!r}, {int(names[-1])})`.",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -25,6 +26,8 @@ from cfner.training.config import TrainingConfig
 from cfner.training.environment import peak_memory
 from cfner.training.progress import Progress, Silent
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -36,6 +39,10 @@ class RunResult:
     matrix: StepMatrix
     seconds: float
     hashes: dict[str, str]
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{f1:.1f}" for f1 in self.matrix.micro)
+        return f"RunResult({self.method} on {self.stream.corpus_name}: micro F1 after each step {scores})"
 
     def to_json(self) -> dict[str, Any]:
         """F1 in percent; ``measured`` holds what depends on the machine."""
@@ -65,6 +72,14 @@ class RunResult:
         }
 
 
+@dataclass(frozen=True)
+class PlannedRun:
+    """What ``train`` would do: the steps and the settings."""
+
+    stream: TaskStream
+    config: TrainingConfig
+
+
 def run_stream(
     stream: TaskStream,
     config: TrainingConfig,
@@ -83,11 +98,11 @@ def run_stream(
     if not stream.test:
         raise ConfigError(
             f"'{stream.corpus_name}' has no test sentences, so no step can be scored.",
-            remedy="Give a folder with a test file, or make one with 'cfner data split'.",
+            remedy="Give data with a test split, or divide it with `Corpus.split`.",
         )
     progress = progress or Silent()
     for line in stream.left_out():
-        progress.note(f"Note: {line}.")
+        _log.warning(f"Note: {line}.")
     hashes = {"stream": stream.manifest()["hash"], "config": settings_hash(config.what_matters())}
     folder = None if out is None else RunFolder(out, stream, config)
     opened = (

@@ -50,22 +50,22 @@ class UnfinishedModel:
     def __init__(self, model: str | Path, out: str | Path | None, in_place: bool) -> None:
         if (out is None) != in_place:
             raise ConfigError(
-                "Both --out and --in-place were given." if in_place else "Where should the new model go?",
-                remedy="Give --out FOLDER for a new model, or --in-place to add the step to this one.",
+                "Both `out` and `in_place` were given." if in_place else "Where should the new model go?",
+                remedy="Give `out=FOLDER` for a new model, or `in_place=True` to add the step to this one.",
             )
         ref = ModelRef.parse(model)
         if in_place and ref.step is not None:
             raise ConfigError(
                 f"In place, a step is added after the current one, and step {ref.step} was named.",
                 where=ref.source,
-                remedy=f"Give --out FOLDER, or make that step current: cfner rollback MODEL {ref.step}.",
+                remedy=f"Give `out=FOLDER`, or make that step current: `rollback(MODEL, {ref.step})`.",
             )
         model = ref.source
         if in_place and not is_model_folder(model):
             raise ConfigError(
                 "A step cannot be added to a checkpoint in place: only a model folder has steps.",
                 where=str(model),
-                remedy="Give --out FOLDER; the checkpoint becomes the first step there.",
+                remedy="Give `out=FOLDER`; the checkpoint becomes the first step there.",
             )
         self.source = ModelFolder(model) if is_model_folder(model) else None
         self.out = None if out is None else Path(out)
@@ -76,7 +76,7 @@ class UnfinishedModel:
             raise ModelError(
                 "The new model would be made in the folder of the model that it is learned from.",
                 where=str(self.folder),
-                remedy="Choose another --out.",
+                remedy="Choose another `out`.",
             )
         self._refuse_foreign()
 
@@ -183,7 +183,7 @@ class UnfinishedModel:
             raise ModelError(
                 "There is something here already.",
                 where=str(self.out),
-                remedy="Choose a new folder for --out.",
+                remedy="Choose a new folder for `out`.",
             )
 
     def _refuse_foreign(self) -> None:
@@ -201,7 +201,7 @@ class UnfinishedModel:
             raise ModelError(
                 "The folder is needed for the unfinished step, but holds something else.",
                 where=str(min(strange)),
-                remedy="Move it away" + (", or choose another --out." if self.out is not None else "."),
+                remedy="Move it away" + (", or choose another `out`." if self.out is not None else "."),
             )
 
     def _remove(self) -> None:

@@ -125,12 +125,12 @@ def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
     except UnicodeError as error:  # of a name with a part that is empty or too long
         raise ConfigError(
             f"The address {settings.host} cannot be used: no machine can have that name.",
-            remedy="Give --host an address or a name of this machine.",
+            remedy="Give `host` an address or a name of this machine.",
         ) from error
     except OSError as error:
         raise ConfigError(
             f"The address {settings.host}, port {settings.port}, cannot be used ({error.strerror}).",
-            remedy="Choose another --port, or stop the program that has it.",
+            remedy="Choose another `port`, or stop the program that has it.",
         ) from error
     with listening:
         yield listening

@@ -30,8 +30,8 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
             f"The checkpoint has no token-classification head (its weights lack {missing[0]}): "
             "it is an encoder that knows no entity types.",
             where=source,
-            remedy="Give a model that was trained for NER, or train a new one: cfner train DATA --encoder "
-            f"{source} ...",
+            remedy="Give a model that was trained for NER, or train a new one: "
+            f"`train(DATA, encoder={source!r})`.",
         )
     if found.missing:
         raise ModelError(

@@ -79,7 +79,7 @@ def ancestors(model: str | Path, step: int | None = None) -> list[LineageStep]:
             raise ModelError(
                 "The steps of the model are each other's parents: the lineage is broken.",
                 where=str(model),
-                remedy="Find the damaged step: cfner history MODEL --verify.",
+                remedy="Find the damaged step: `history(MODEL, verify=True)`.",
             )
         chain.insert(0, lineage_step(model, parent))
     return chain

@@ -103,13 +103,13 @@ class ModelFolder:
                 raise ModelError(
                     f"Step {step} was named, but this is done with the whole model folder.",
                     where=str(self.path),
-                    remedy=f"Leave out @{step}; 'cfner rollback' makes another step the current one.",
+                    remedy=f"Leave out @{step}; `rollback` makes another step the current one.",
                 )
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),
                 remedy=("" if self.path.exists() else did_you_mean(self.path, Path.is_dir))
-                + "Give a folder written by 'cfner train' (it holds a file CURRENT and a folder steps).",
+                + "Give a folder written by `train` (it holds a file CURRENT and a folder steps).",
             )
         try:
             refuse_unusual(path)
@@ -123,7 +123,7 @@ class ModelFolder:
         return found[1], found[2]
 
     def _misled(self, how: str) -> ModelError:
-        remedy = "Point it to a step: cfner rollback MODEL STEP."
+        remedy = "Point it to a step: `rollback(MODEL, STEP)`."
         return ModelError(f"The pointer CURRENT {how}.", where=str(self.path), remedy=remedy)
 
     def step(self, name: str | int | None = None) -> StoredStep:
@@ -147,7 +147,7 @@ class ModelFolder:
         step = self.step(name)
         if step.pruned:
             raise ModelError(
-                f"The weights of step {int(step.name)} were removed to free the disk (cfner prune). Only its "
+                f"The weights of step {int(step.name)} were removed to free the disk (`prune`). Only its "
                 "record is left.",
                 where=str(step.folder),
                 remedy=f"Take another step. With weights: {', '.join(self._with_weights())}.",

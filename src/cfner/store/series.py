@@ -136,5 +136,5 @@ def _damaged(what: str, file: Path) -> ModelError:
     return ModelError(
         f"The file of scores is damaged: {what}",
         where=str(file),
-        remedy="Delete it; 'cfner evaluate MODEL DATA --all-steps --save' measures again.",
+        remedy="Delete it; `evaluate(MODEL, DATA, all_steps=True, save=True)` measures again.",
     )

@@ -74,7 +74,7 @@ class TaskStream:
             raise StreamError(
                 f"No type of '{corpus.name}' has {max(1, min_mentions)} or more training mentions: "
                 f"{dict(sorted(mentions.items()))}.",
-                remedy="Lower --min-mentions (min_mentions), or add training data.",
+                remedy="Lower `min_mentions`, or add training data.",
             )
         groups = _groups(kept, first, per_step)
         train = only(train, kept)

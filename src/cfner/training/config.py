@@ -25,7 +25,7 @@ class TrainingConfig(BaseModel):
 
     # what is trained
     encoder: str = Field("bert-base-cased", description="hub name, folder, or 'minilm'")
-    method: str = Field("own-other", description="see 'cfner methods'")
+    method: str = Field("own-other", description="see cfner.methods.method_names()")
     parameters: dict[str, Any] = Field(default_factory=dict, description="the method's own parameters")
     as_published: bool = Field(False, description="parameters that are not given have the paper's values")
     without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
@@ -117,7 +117,7 @@ class TrainingConfig(BaseModel):
         cls,
         flags: Mapping[str, Any] | None = None,
         *,
-        file: str | Path | None = None,
+        file: str | Path | Mapping[str, Any] | None = None,
         preset: str | None = None,
         recorded: Mapping[str, Any] | None = None,
     ) -> TrainingConfig:
@@ -133,7 +133,7 @@ class TrainingConfig(BaseModel):
             built = cls(**_over(before, given))
         except ValidationError as error:
             raise ConfigError(
-                f"Bad settings: {problems(error)}.", remedy="See 'cfner train --help'."
+                f"Bad settings: {problems(error)}.", remedy="TrainingConfig says what each may be."
             ) from error
         if built.patience is not None and built.select_on == "last":
             raise ConfigError(
@@ -146,19 +146,20 @@ class TrainingConfig(BaseModel):
 def given_settings(
     flags: Mapping[str, Any] | None = None,
     *,
-    file: str | Path | None = None,
+    file: str | Path | Mapping[str, Any] | None = None,
     preset: str | None = None,
     fixed: Collection[str] = (),
 ) -> dict[str, Any]:
     """The settings that were given, preset < file < flags: the one merge, for all commands and functions.
 
+    ``file``: a path, or the settings themselves.
     ``fixed``: settings that a model got when it was made. A preset does not change them, nobody else may.
     """
     merged: dict[str, Any] = {}
     for source, values in (
         (f"preset '{preset}'", {k: v for k, v in _preset(preset).items() if k not in fixed}),
-        (str(file), read_settings(Path(file)) if file else {}),
-        ("the command line", flags or {}),
+        _of_file(file),
+        ("the arguments", flags or {}),
     ):
         for key in values:
             if key not in TrainingConfig.model_fields:
@@ -220,6 +221,12 @@ def _preset(name: str | None) -> dict[str, Any]:
     if name not in PRESETS:
         raise ConfigError(f"There is no preset '{name}'.", remedy=nearest(name, PRESETS))
     return PRESETS[name]
+
+
+def _of_file(file: str | Path | Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any]]:
+    if isinstance(file, str | Path):
+        return str(file), read_settings(Path(file))
+    return "`config`", file or {}
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -31,6 +32,8 @@ from cfner.training.progress import Progress
 from cfner.training.randomness import random_state, restore_random
 from cfner.training.state import PartOfEpoch, TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
+
+_log = logging.getLogger(__name__)
 
 
 def train(
@@ -100,7 +103,7 @@ def train(
             if sums is not None:
                 state.part = PartOfEpoch(batches, sums, *random_state(network.device))
             unfinished.write(network, optimiser, schedule, bank, state)
-            progress.note(_stopped(name, state, last, len(loader)))
+            _log.info(_stopped(name, state, last, len(loader)))
             raise KeyboardInterrupt
 
         for epoch in range(state.epoch + 1, last + 1):
@@ -248,7 +251,7 @@ def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
 def _note_threads(state: TrainingState, progress: Progress) -> None:
     """Remember how many threads compute, and warn where a resumed step had another number of them."""
     if state.threads and (warning := other_threads(state.threads[-1])):
-        progress.note(warning)
+        _log.warning(warning)
     now = torch.get_num_threads()
     if state.threads[-1:] != [now]:
         state.threads.append(now)

@@ -1,4 +1,4 @@
-"""What training tells whoever watches. The command line draws bars; without a watcher nothing is said."""
+"""What training tells whoever watches it. What is worth knowing besides goes to the logger ``cfner``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ class Progress(Protocol):
         """An epoch ended; mean losses by term, and the dev F1 if there is dev data."""
         ...
 
-    def note(self, text: str) -> None:
-        """Something worth knowing."""
-        ...
-
     def end(self) -> None:
         """The step is done."""
         ...
@@ -33,7 +29,5 @@ class Silent:
     def batch(self, loss: float, sentences: int) -> None: ...
 
     def epoch(self, number: int, figures: dict[str, float]) -> None: ...
-
-    def note(self, text: str) -> None: ...
 
     def end(self) -> None: ...

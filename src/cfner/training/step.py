@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from cfner.training.reminders import Reminders, reminders
 from cfner.training.selection import EpochChoice
 from cfner.training.state import TrainingState
 from cfner.training.unfinished_step import UnfinishedStep
+
+_log = logging.getLogger(__name__)
 
 
 class TrainedStep(NamedTuple):
@@ -54,12 +57,12 @@ def train_step(
     reminded = _reminded(model, step, method, config)
     step = replace(step, unlabelled=reminded.sentences)
     if reminded.sentences:
-        progress.note(reminded.in_words())
+        _log.info(reminded.in_words())
     ctx = step_context(model, step, labels, method, config)
     if not ctx.data.sentences:
         raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
     if ctx.data.text.shortened_words:
-        progress.note(
+        _log.warning(
             f"{ctx.data.text.shortened_words} word(s) have more subwords than a window of "
             f"{model.max_length}; what is beyond it is not read."
         )

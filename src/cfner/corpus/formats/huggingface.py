@@ -19,7 +19,7 @@ def read_splits(source: str, options: ReadOptions) -> Mapping[str, Reading]:
     readings = {}
     for name, split in _load(source).items():
         report = ReadReport(format="huggingface", files=(f"{source}[{name}]",))
-        readings[name] = _read_split(split, options, report), report
+        readings[name] = sentences_of_dataset(split, options, report), report
     return readings
 
 
@@ -33,7 +33,7 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
         )
     ((name, split),) = splits.items()
     report.files = (f"{path}[{name}]",)
-    return _read_split(split, options, report)
+    return sentences_of_dataset(split, options, report)
 
 
 def _load(source: str) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ def _refuse_elsewhere(folder: Path) -> None:
                 )
 
 
-def _read_split(split: Any, options: ReadOptions, report: ReadReport) -> list[Sentence]:
+def sentences_of_dataset(split: Any, options: ReadOptions, report: ReadReport) -> list[Sentence]:
     tags = options.tag_column or next((name for name in TAG_FIELDS if name in split.features), None)
     names = _label_names(split.features[tags]) if tags in split.features else None
     if names is not None and options.labels is None:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cfner.corpus.corpus import Corpus
+from cfner.corpus.corpus import sentences_of
+from cfner.corpus.in_memory import Data
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
 from cfner.evaluation.measured import Measured
@@ -75,24 +76,19 @@ class CalibrationReport:
 
 def calibrate(
     model: str | Path,
-    data: str | Path | Sequence[Sentence],
+    data: Data,
     *,
     precision: float | None = None,
     format: str | None = None,
-    tag_column: str | None = None,
+    tag_column: str | int | None = None,
     batch_size: int = 64,
     device: str = "auto",
 ) -> CalibrationReport:
-    """Make the scores of a model folder reliable, as a new step with the same weights.
-
-    ``data``: labelled sentences that the model was not trained on, or a file of them, or a folder with a dev
-    split. ``precision``: what each type's mentions should reach; types become stricter until they do.
-    ``rollback`` undoes it.
-    """
+    """As ``cfner.calibrate``, without a page."""
     if precision is not None and not 0 < precision < 1:  # not a number is neither
         raise ConfigError(f"A precision of {precision} cannot be promised.", remedy="Ask for 0.95 or so.")
     chosen = choose_device(device)
-    name, sentences = _read(data, format, tag_column)
+    sentences, _, name = sentences_of(data, "dev", format=format, tag_column=tag_column)
     stored = ModelFolder(model).verified()
     loaded = read_model(stored)
     labels = loaded.labels
@@ -149,25 +145,6 @@ def calibrate(
         unlabelled=tuple(type_ for type_ in labels.types if type_ not in mentioned),
         unknown=tuple(sorted(mentioned.difference(labels.types))),
     )
-
-
-def _read(
-    data: str | Path | Sequence[Sentence], format: str | None, tag_column: str | None
-) -> tuple[str, tuple[Sentence, ...]]:
-    """(name, sentences with words) of a file, of the dev split of a folder, or as they are given."""
-    if isinstance(data, str | Path):
-        corpus = Corpus.read(str(data), format=format, tag_column=tag_column)
-        split = corpus.dev if Path(data).is_dir() else corpus.train
-        name, given = corpus.name, tuple(sentence for sentence in split if len(sentence))
-        missing = "There is no dev split." if Path(data).is_dir() else "The file holds no sentences."
-    else:
-        name, given = "sentences", tuple(sentence for sentence in data if len(sentence))
-        missing = "There are no sentences."
-    if not given:
-        raise CorpusError(
-            missing, where=name, remedy="Give labelled sentences that the model was not trained on."
-        )
-    return name, given
 
 
 def _cross_fitted(

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfner.corpus.corpus import Corpus
+from cfner.corpus.in_memory import Data, source_name
 from cfner.errors import CfnerError, ConfigError, nearest
+from cfner.interop.text_stream import is_file
 from cfner.practice.check.commands import next_command
 from cfner.practice.check.findings import (
     SEVERITIES,
@@ -26,7 +28,7 @@ from cfner.practice.check.quick import data_findings
 from cfner.practice.learn.new_data import HELD_OUT, NewData
 from cfner.practice.learn.plan import OLD_LABELS, StepPlan, plan_step
 from cfner.practice.learn.types_found import SAMPLE
-from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, is_file, read_unlabelled
+from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
 from cfner.stream.step import Step
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ SECONDS = 8.0  # for timing
 
 
 def check(
-    data: str | Path,
+    data: Data,
     model: str | Path | None = None,
     *,
     types: Sequence[str] | None = None,
@@ -51,31 +53,25 @@ def check(
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """Look at data before anything is trained, alone or beside the model that is to learn from it.
+    """As ``cfner.check``; ``settings`` of TrainingConfig and options of reading in one dictionary each.
 
-    ``model`` is a model folder or any Hugging Face token classifier; ``types`` and ``old_labels`` mean what
-    they mean for ``learn``. ``reading`` are arguments of ``Corpus.read`` (format, tag_column, scheme ...),
-    ``settings`` those of TrainingConfig (method, epochs ...), ``unlabelled`` what ``learn`` would be given.
     The model tags at most ``sample`` sentences of the data, and as many unlabelled ones; at most about
-    ``seconds`` are spent on timing, 0 for none. With ``curve``, models are trained on a quarter, half and all
-    of the data, to say whether more labels would help: that takes longer than learning itself.
-
-    Data that cannot be read raises CorpusError; whatever else is wrong is a finding.
+    ``seconds`` are spent on timing, 0 for none.
     """
     if old_labels not in OLD_LABELS:
-        raise ConfigError(f"There is no old_labels='{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+        raise ConfigError(f"`old_labels` cannot be '{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
     if curve and model is None:
         raise ConfigError(
             "A learning curve needs the model that is to learn, and none was given.",
-            remedy="Name the model (--model FOLDER).",
+            remedy="Name it (`model`).",
         )
     if unlabelled and model is None:
         raise ConfigError(
             "Text without labels is looked at by a model, and none was given.",
-            remedy="Name the model (--model FOLDER), or leave the text out.",
+            remedy="Name it (`model`), or leave the text out.",
         )
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
-    corpus = Corpus.read(data, **reading)
+    corpus, place = Corpus.read(data, **reading), source_name(data)
     texts = read_unlabelled(unlabelled)  # a missing file is told before a model is loaded
     tagger: ContinualTagger | None = None
     if model is not None:
@@ -90,13 +86,13 @@ def check(
     shape: LearningCurve | None = None
     if plan is None or tagger is None:
         current = sorted(corpus.mentions("train")) if plan is None else plan.current
-        findings += data_findings(corpus, current, known, str(data), reading)
+        findings += data_findings(corpus, current, known, place, reading)
         if plan is not None:
             train, dev = len(corpus.train), len(corpus.dev)
             learn = LearnPlan(**asdict(plan), train_sentences=train, dev_sentences=dev, chooses_epoch=False)
     else:
         found, learn, facts, time, step = _beside_model(
-            corpus, tagger, plan, str(data), reading, str(model), texts, sample, seconds
+            corpus, tagger, plan, place, reading, str(model), texts, sample, seconds
         )
         findings += found
         if curve and learn is not None:
@@ -105,9 +101,9 @@ def check(
             shape = learning_curve(tagger, step, progress)
     if any(finding.kind == UNDECIDED for finding in findings):
         old_labels = "ignore"
-    asked = (str(data), None if model is None else str(model), types or None, old_labels)
+    asked = (place, None if model is None else str(model), types or None, old_labels)
     return CheckReport(
-        data=str(data),
+        data=place,
         name=corpus.name,
         reading=corpus.report,
         types=tuple(corpus.types),
@@ -232,5 +228,5 @@ def _old_label_findings(
             "old labels",
             f"{counted(total, 'mention')} of known types ({', '.join(plan.more)}) would be trained on "
             "together with the new ones. Any mention of them that is not labelled teaches that it is none.",
-            remedy="If they are not labelled everywhere, use --old-labels ignore.",
+            remedy='If they are not labelled everywhere, use `old_labels="ignore"`.',
         )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-UNDECIDED: Final = "undecided"  # the kind of finding that an answer (--old-labels) removes
+UNDECIDED: Final = "undecided"  # the kind of finding that an answer (``old_labels``) removes
 _EXAMPLES: Final = 5
 
 
@@ -144,6 +144,10 @@ class CheckReport:
     time: TimeEstimate | None
     curve: LearningCurve | None  # if it was asked for
     next_command: str
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{sum(f.severity == s for f in self.findings)} {s}s" for s in SEVERITIES)
+        return f"CheckReport({self.data!r}: {counts}; next: {self.next_command})"
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -44,7 +44,7 @@ def rarity_findings(
             "not in train",
             f"{_have(unseen)} mentions in dev or test, but none in train, so they cannot be learned: "
             f"{some(unseen)}.",
-            remedy="Divide the data anew with 'cfner data split', or label some in train.",
+            remedy="Divide the data again with `Corpus.split`, or label some in train.",
         )
     learned = [type_ for type_ in current if train[type_]]
     if (corpus.dev or held_out) and (missing := [type_ for type_ in learned if not chooses[type_]]):
@@ -89,7 +89,7 @@ def column_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             f"The data has {len(types):,} types, but only {types.total():,} mentions: {some(sorted(types))}. "
             "The tags may be another column's (words or lemmas, say).",
             where=sentences[0].source,
-            remedy="Check with --tag-column that the right column is read.",
+            remedy="Check with `tag_column` that the right column is read.",
         )
 
 
@@ -103,7 +103,7 @@ def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             "no O",
             f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
             "(parts of speech, say), and a model would learn to label everything.",
-            remedy="Check with --tag-column that the right column is read.",
+            remedy="Check with `tag_column` that the right column is read.",
         )
     elif len(sentences) >= 100 and all(sentence.spans for sentence in sentences):
         yield note(

@@ -146,7 +146,7 @@ def _finding(
         "similar to a known type" if theirs else "similar types",
         f"{said}They would be learned as separate types that compete for the same words.",
         remedy="If it is one type, give it one name"
-        + (f" (or rename the model's with 'cfner rename MODEL {into} NAME'):" if theirs else ":"),
+        + (f" (or rename the model's: `rename(MODEL, {into!r}, NAME)`):" if theirs else ":"),
         command=None if rename is None else rename(others, into),
     )
 

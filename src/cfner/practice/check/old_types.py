@@ -70,7 +70,7 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
         yield note(
             "old types in the unlabelled text",
             f"In {text.sample:,} of {counted(text.sentences, 'unlabelled sentence')} the model finds "
-            f"{_counts(text.mentions)}. 'cfner learn' takes sentences with the rarest of them first.",
+            f"{_counts(text.mentions)}. `learn` takes sentences with the rarest of them first.",
         )
     if facts.not_reminded:
         places = f"{sample} and the unlabelled text" if facts.unlabelled else sample
@@ -83,8 +83,8 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
             "old types not in the text",
             f"Nothing will remind the model of {some(facts.not_reminded)}: in {places} it finds fewer than "
             f"{HANDFUL} mentions of each. What nothing mentions may be forgotten.",
-            remedy=f"Give 'cfner learn' {more} (--unlabelled FILE), or some old sentences (--replay FILE), "
-            "and have it test the old types (--guard FILE).",
+            remedy=f"Give `learn` {more} (`unlabelled`), or some old sentences (`replay`), "
+            "and have it test the old types (`guard`).",
         )
 
 

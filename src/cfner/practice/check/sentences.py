@@ -87,7 +87,7 @@ def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
                 f"{split} shares {counted(len(shared), 'sentence')} ({share} of it) with {other}: "
                 f"scores on {split} look better than they are.",
                 where=shared[0].source,
-                remedy=f"Remove them from {other}, or divide the data anew with 'cfner data split', "
+                remedy=f"Remove them from {other}, or divide the data again with `Corpus.split`, "
                 "which keeps equal sentences together.",
             )
     if differently:

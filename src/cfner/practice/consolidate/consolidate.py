@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.corpus import Corpus
+from cfner.corpus.corpus import Corpus, sentences_of
+from cfner.corpus.in_memory import Data, Texts, source_name
 from cfner.corpus.report import ReadReport
+from cfner.corpus.sentence import Sentence
 from cfner.errors import CorpusError
-from cfner.interop.text_stream import read_texts
-from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.learn.agreement import AgreementReport
 from cfner.practice.learn.attempts import places_of_attempts
 from cfner.practice.learn.guard_report import GuardReport
@@ -24,8 +25,8 @@ from cfner.practice.learn.learn import (
     score_earlier_steps,
     step_number,
 )
-from cfner.practice.learn.new_data import NewData, mentioning, read_labelled
-from cfner.practice.learn.unlabelled import UnlabelledText
+from cfner.practice.learn.new_data import NewData, mentioning
+from cfner.practice.learn.unlabelled import UnlabelledText, read_unlabelled
 from cfner.runs.cost import Cost, disk_of
 from cfner.runs.run_step import judge_and_save
 from cfner.runs.unfinished import UnfinishedModel
@@ -35,6 +36,8 @@ from cfner.tagger import ContinualTagger
 from cfner.training.config import given_settings
 from cfner.training.progress import Progress
 from cfner.training.step import experts_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Consolidated:
     calibrated: tuple[str, ...]  # types whose calibration was carried along, measured before this step
     device: str
     cost: Cost
+
+    def __repr__(self) -> str:
+        said = "accepted" if self.accepted else "refused"
+        return f"Consolidated({self.experts} experts: {said}, step {self.step} of {str(self.folder)!r})"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,33 +80,27 @@ class Consolidated:
 
 def consolidate(
     model: str | Path,
-    text: str | Path,
+    text: Texts,
     *,
     out: str | Path | None = None,
     in_place: bool = False,
-    guard: str | Path | None = None,
+    guard: Data | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
     strict: bool = False,
-    config: str | Path | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Consolidated:
-    """Distil all experts of ``model`` into one network, on the sentences in the file ``text``.
-
-    It is a step with no new types. It goes to ``out``, or is added to the model with ``in_place``; if the
-    guard refuses it (a type is surely lost or, with ``strict``, not surely kept), it is saved separately
-    instead. ``settings`` are those of TrainingConfig, over those in
-    the file ``config``.
-    """
+    """As ``cfner.consolidate``; ``settings`` of TrainingConfig in one dictionary."""
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
     refuse_strict(strict, guard)
-    data = _read(Path(text))
-    judging, read = ((), ReadReport()) if guard is None else read_labelled(guard)
-    if progress is not None:
-        for line in read.left_out():
-            progress.note(f"{guard}: {line}.")
+    data = _read(text)
+    nothing: tuple[tuple[Sentence, ...], ReadReport, str] = ((), ReadReport(), "")
+    judging, read, guard_name = nothing if guard is None else sentences_of(guard, "test")
+    for line in read.left_out():
+        _log.warning(f"{source_name(guard)}: {line}.")
     given = given_settings(settings, file=config, fixed=FIXED_AT_CREATION)
     tagger = ContinualTagger.open(model, **given)
     call = settings_hash({"config": tagger.config.what_matters(), "consolidate": sentences_hash(data.train)})
@@ -115,13 +116,13 @@ def consolidate(
         no_text,
         max_forgetting=max_forgetting,
         accepted=accept_forgetting,
-        guard_name="" if guard is None else set_name(guard),
+        guard_name=guard_name,
         strict=strict,
         beside=places_of_attempts(place.target, model),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
-        score_earlier_steps(place.folder, judge, tagger, progress)
+        score_earlier_steps(place.folder, judge, tagger)
         record = tagger.consolidate(data.train, progress, unfinished=place.folder)
         judged = judge_and_save(place.folder, tagger, judge)
         stored = place.publish(judged.accepted)
@@ -141,11 +142,12 @@ def consolidate(
     )
 
 
-def _read(path: Path) -> NewData:
+def _read(text: Texts) -> NewData:
     """The text, a share of it held out to compare the two models on."""
-    sentences = tuple(sentence.only([]) for sentence in read_texts(path) if len(sentence))
+    given = text if isinstance(text, list | tuple) else [text]
+    sentences = tuple(s for part in read_unlabelled(given).values() for s in part)
     if not sentences:
         raise CorpusError(
-            "The file holds no words.", where=str(path), remedy="Give some text of your domain."
+            "The text holds no words.", where=source_name(text), remedy="Give some text of your domain."
         )
-    return NewData.of(Corpus(path.name, sentences, (), ()))
+    return NewData.of(Corpus(Path(source_name(text)).name, sentences))

@@ -79,6 +79,7 @@ class ModelDiff:
     old_types: tuple[str, ...]
     new_types: tuple[str, ...]
     judged_types: tuple[str, ...]  # types that the text's labels cover; none: it is not labelled
+    device: str = ""  # what the new model was computed on
     sentences: int = 0
     changed_sentences: int = 0
     unchanged: int = 0
@@ -86,6 +87,10 @@ class ModelDiff:
     verdicts: defaultdict[Kind, Counter[Verdict]] = field(default_factory=lambda: defaultdict(Counter))
     per_type: defaultdict[str, TypeCounts] = field(default_factory=lambda: defaultdict(TypeCounts))
     changed: list[SentenceDiff] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.counts[kind]:,} {kind}" for kind in KINDS)
+        return f"ModelDiff({self.old_name} -> {self.new_name}, {self.sentences:,} sentences: {counts})"
 
     @property
     def total(self) -> int:
@@ -122,6 +127,7 @@ class ModelDiff:
             "old": {"name": self.old_name, "types": list(self.old_types)},
             "new": {"name": self.new_name, "types": list(self.new_types)},
             "labelled_types": list(self.judged_types),
+            "device": self.device,
             "sentences": self.sentences,
             "changed_sentences": self.changed_sentences,
             "unchanged": self.unchanged,
@@ -156,7 +162,8 @@ def diff_models(
     if judged is None:
         listed = sentences if isinstance(sentences, Sequence) else ()
         judged = {type_ for sentence in listed for type_ in sentence.types}
-    found = ModelDiff(*names, old.labels.types, new.labels.types, tuple(sorted(judged)))
+    device = str(new.network.device)
+    found = ModelDiff(*names, old.labels.types, new.labels.types, tuple(sorted(judged)), device)
     before, after = tee(sentence for sentence in sentences if len(sentence))
     tagged = (tag_stream(*side, batch_size=batch_size) for side in ((old, before), (new, after)))
     for left, right in zip(*tagged, strict=True):

@@ -10,12 +10,14 @@ from pathlib import Path
 from cfner.corpus.conll_layout import LOOKED_AT, looks_tagged
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import format_of
+from cfner.corpus.in_memory import Data
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
 from cfner.interop.export import open_for_prediction
-from cfner.interop.text_stream import read_texts, sentence_of_text
+from cfner.interop.text_stream import is_file, read_texts
+from cfner.interop.texts_to_tag import TextsToTag
 from cfner.network.prediction import TaggingModel
 from cfner.store.lineage import lineage_step
 from cfner.store.model_folder import ModelFolder
@@ -33,16 +35,11 @@ def two_models(
     """The two models to compare. One name stands for both: two of its steps, by default the last two."""
     if len(names) == 2:
         return ModelRef.parse(names[0], step), ModelRef.parse(names[1], step2)
-    if len(names) != 1:
-        raise ConfigError(
-            f"{len(names)} models were given, where two are compared.",
-            remedy="Give two models and a text, or one model folder with --step and --step2.",
-        )
     first = ModelRef.parse(names[0], step)
     if not is_model_folder(first.source):
         raise ConfigError(
             f"Only one model was given, and '{first.source}' has no steps to compare.",
-            remedy="Give two models and a text: cfner diff M M2 TEXT.",
+            remedy="Give two models and a text: `diff(M, M2, TEXT)`.",
         )
     later = int(ModelFolder(first.source).step().name) if step2 is None else step2
     # the step that it came from: after a rollback that is not the one with the number before
@@ -51,7 +48,7 @@ def two_models(
         raise ConfigError(
             f"There is no step before step {later}.",
             where=first.source,
-            remedy="Name two steps: --step, --step2.",
+            remedy="Name two steps: `step`, `step2`.",
         )
     return ModelRef(first.source, earlier), ModelRef(first.source, later)
 
@@ -64,23 +61,34 @@ class Source:
     judged: tuple[str, ...] = ()
 
 
-def literal_texts(texts: Sequence[str]) -> Source:
-    return Source([sentence_of_text(text, f"text {number}") for number, text in enumerate(texts, start=1)])
-
-
 def text_source(
-    path: str, *, format: str | None = None, tag_column: str | None = None, plain: bool = False
+    text: Data, *, format: str | None = None, tag_column: str | int | None = None, plain: bool = False
 ) -> Source:
-    """A labelled file or folder in any format (its test split, if it has one), or a text file.
+    """A labelled file or folder in any format (its test split, if it has one), a text file, or what a program
+    has in memory: a text, texts, or labelled data.
 
     A ``.txt`` file is labelled if it looks like columns of words and tags; ``plain`` says that it is not.
     Plain text is read line by line, one text each.
     """
-    if plain or (format is None and _is_plain_text(Path(path))):
-        return Source(plain_texts(Path(path)))
-    corpus = Corpus.read(path, format=format, tag_column=tag_column)
+    if isinstance(text, str) and not is_file(text):
+        text = [text]
+    if isinstance(text, str | Path):
+        if plain or (format is None and _is_plain_text(Path(text))):
+            return Source(plain_texts(Path(text)))
+    elif plain or _are_texts(text):
+        return Source(TextsToTag.of(text).sentences)
+    corpus = Corpus.read(text, format=format, tag_column=tag_column)
     sentences = corpus.test or corpus.dev or corpus.train
     return Source(sentences, tuple(sorted(mention_counts(sentences))))
+
+
+def _are_texts(given: Data) -> bool:
+    """Texts, sentences in words, or a generator: not labelled. A list of anything else is."""
+    if isinstance(given, Iterator):
+        return True
+    first = given[0] if isinstance(given, list | tuple) and given else None
+    words = isinstance(first, list | tuple) and all(isinstance(word, str) for word in first)
+    return isinstance(first, str) or words
 
 
 def plain_texts(path: Path) -> Iterator[Sentence]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfner.corpus.corpus import Corpus
+from cfner.corpus.corpus import sentences_of
+from cfner.corpus.in_memory import Data, source_name
 from cfner.corpus.sentence import Sentence
-from cfner.errors import ConfigError, CorpusError
+from cfner.errors import ConfigError
 from cfner.evaluation.measured import over_all
 from cfner.evaluation.scores import Scores
 from cfner.files.lock import PATIENCE, locked
@@ -22,7 +23,6 @@ from cfner.store.open import ModelRef, is_model_folder
 from cfner.store.series import add_scores
 from cfner.stream.sentence_set import SentenceSet
 from cfner.tagger import ContinualTagger
-from cfner.training.progress import Progress, Silent
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Evaluated:
     device: str
     saved: bool
     left_out: tuple[str, ...] = ()  # what of the data is not used, in words
+
+    def __repr__(self) -> str:
+        return f"Evaluated({self.on.label}: {self.scores})"
 
     @property
     def set_aside(self) -> int:
@@ -66,6 +69,10 @@ class EvaluatedSteps:
     saved: bool
     left_out: tuple[str, ...] = ()  # what of the data is not used, in words
 
+    def __repr__(self) -> str:
+        steps = ", ".join(f"step {number} {scores.micro_f1:.1f}" for number, scores in self.scores.items())
+        return f"EvaluatedSteps({self.on.label}: micro F1 {steps})"
+
     @property
     def types(self) -> list[str]:
         """All that were scored, in the order of learning."""
@@ -92,7 +99,7 @@ class EvaluatedSteps:
 
 def evaluate(
     model: str | Path,
-    data: str | Path | Sequence[Sentence],
+    data: Data,
     *,
     step: int | None = None,
     save: bool = False,
@@ -101,12 +108,7 @@ def evaluate(
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
 ) -> Evaluated:
-    """Entity-level scores of a model on a labelled file, a folder's test split, or sentences.
-
-    ``save`` keeps them with the model, named after the sentences, for ``history``, the page and the card.
-    ``all_types``: types that the data does not label are scored, too, and all their finds are wrong.
-    ``reading``: options of Corpus.read.
-    """
+    """As ``cfner.evaluate`` of one step; options of reading in one dictionary."""
     ref = ModelRef.parse(model, step)
     _refuse_saving(ref, save, all_types)
     sentences, on, left_out = labelled_set(data, **(reading or {}))
@@ -126,13 +128,12 @@ def evaluate(
 
 def evaluate_steps(
     model: str | Path,
-    data: str | Path | Sequence[Sentence],
+    data: Data,
     *,
     save: bool = False,
     batch_size: int = 64,
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
 ) -> EvaluatedSteps:
     """The same for every step of a model folder, one in memory at a time.
 
@@ -140,40 +141,25 @@ def evaluate_steps(
     """
     if not is_model_folder(model):
         raise ConfigError(
-            "Only a model folder has several steps.", where=str(model), remedy="Leave out all_steps."
+            "Only a model folder has several steps.", where=str(model), remedy="Leave out `all_steps`."
         )
-    folder, note = ModelFolder(model), (progress or Silent()).note
+    folder = ModelFolder(model)
     sentences, on, left_out = labelled_set(data, **(reading or {}))
 
     def keep(scores: dict[str, Scores]) -> None:
         if save:
             _store(folder, on, scores)
 
-    scored = score_steps(model, sentences, on, batch_size=batch_size, device=device, note=note, kept=keep)
+    scored = score_steps(model, sentences, on, batch_size=batch_size, device=device, kept=keep)
     known = {number: lineage_step(model, number).known for number in scored}
     return EvaluatedSteps(on, scored, known, str(choose_device(device)), save, left_out)
 
 
-def labelled_set(
-    data: str | Path | Sequence[Sentence], **reading: Any
-) -> tuple[Sequence[Sentence], SentenceSet, tuple[str, ...]]:
-    """The sentences of a labelled file or of a folder's test split, what they are called, and what of the
-    data is not used.
-    """
-    if not isinstance(data, str | Path):
-        return data, SentenceSet.of(data, "sentences"), ()
-    corpus = Corpus.read(data, **reading)
-    sentences = corpus.test if Path(data).is_dir() else corpus.train
-    if not sentences:
-        raise CorpusError("There is no test split.", where=str(data), remedy="Name a labelled file instead.")
-    left_out = tuple(f"{corpus.name}: {line}" for line in corpus.report.left_out())
-    return sentences, SentenceSet.of(sentences, set_name(data)), left_out
-
-
-def set_name(data: str | Path) -> str:
-    """What a set of sentences is called: the file's name without its path, or the folder's and its split."""
-    path = Path(data)
-    return f"{path.resolve().name} (test)" if path.is_dir() else path.name
+def labelled_set(data: Data, **reading: Any) -> tuple[Sequence[Sentence], SentenceSet, tuple[str, ...]]:
+    """The sentences of labelled data, what they are called, and what of the data is not used."""
+    sentences, report, name = sentences_of(data, "test", **reading)
+    left_out = tuple(f"{source_name(data)}: {line}" for line in report.left_out())
+    return sentences, SentenceSet.of(sentences, name), left_out
 
 
 def _store(folder: ModelFolder, on: SentenceSet, scores: Mapping[str, Scores]) -> None:
@@ -183,10 +169,10 @@ def _store(folder: ModelFolder, on: SentenceSet, scores: Mapping[str, Scores]) -
 
 def _refuse_saving(ref: ModelRef, save: bool, all_types: bool) -> None:
     if save and not is_model_folder(ref.source):
-        raise ConfigError("Only a model folder keeps scores.", where=ref.source, remedy="Leave out saving.")
+        raise ConfigError("Only a model folder keeps scores.", where=ref.source, remedy="Leave out `save`.")
     if save and all_types:
         raise ConfigError(
             "Scores of types that the data does not label are not kept: they would say that all finds of "
             "these types are wrong.",
-            remedy="Leave out --save or --all-types.",
+            remedy="Leave out `save` or `all_types`.",
         )

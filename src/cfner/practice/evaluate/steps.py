@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from cfner.store.open import open_model
 from cfner.store.series import add_scores, series_of
 from cfner.stream.sentence_set import SentenceSet
 
+_log = logging.getLogger(__name__)
+
 
 def score_steps(
     model: str | Path,
@@ -24,38 +27,37 @@ def score_steps(
     *,
     batch_size: int = 64,
     device: str = "auto",
-    note: Callable[[str], None] = lambda _: None,
     kept: Callable[[dict[str, Scores]], None] = lambda _: None,
 ) -> dict[int, Scores]:
     """The scores of all steps on these sentences, by number: those that are stored, the others measured.
 
-    One step is in memory at a time. A step that cannot be loaded is left out and reported to ``note``;
+    One step is in memory at a time. A step that cannot be loaded is left out, with a warning;
     ``kept`` is handed the new scores of each step, by its hash, as soon as they are there.
     """
     folder = ModelFolder(model)
-    steps = list(_readable(folder, note))
+    steps = list(_readable(folder))
     stored = next((one.scores for one in series_of(folder, steps) if one.on == on), {})
     found = dict(stored)
     left = [step for step in steps if step.number not in found]
     if left:
-        note(f"scoring {len(left)} of {len(steps)} steps on {on.name} ({on.sentences:,} sentences)")
+        _log.info(f"scoring {len(left)} of {len(steps)} steps on {on.name} ({on.sentences:,} sentences)")
     for step in left:
         try:
             scores = _scored(folder, step, sentences, batch_size, device)
         except ModelError as error:
-            note(f"step {step.number} is not scored: {error.what}")
+            _log.warning(f"step {step.number} is not scored: {error.what}")
             continue
         found[step.number] = scores
         kept({step.hash: scores})
     return dict(sorted(found.items()))
 
 
-def _readable(folder: ModelFolder, note: Callable[[str], None]) -> Iterator[LineageStep]:
+def _readable(folder: ModelFolder) -> Iterator[LineageStep]:
     for name in folder.names():
         try:
             yield describe(folder.step(name))
         except ModelError as error:
-            note(f"step {int(name)} is not scored: {error.what}")
+            _log.warning(f"step {int(name)} is not scored: {error.what}")
 
 
 def keep_scores(folder: ModelFolder, on: SentenceSet) -> Callable[[dict[str, Scores]], None]:

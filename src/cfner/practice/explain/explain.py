@@ -41,7 +41,7 @@ def explain_run(
     top: int = 3,
     device: str = "auto",
 ) -> Explanation:
-    """Explain a sentence of a step that ``cfner train`` or ``cfner learn`` wrote.
+    """Explain a sentence of a step that ``train`` or ``learn`` wrote.
 
     ``corpus`` is what the run, or the step, learned from. ``step`` counts from 1; default: the last that the
     current one came from. ``given``: what else ``learn`` was given.

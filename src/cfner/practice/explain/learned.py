@@ -1,21 +1,21 @@
-"""A step that ``cfner learn`` made, built again from the files that it was given, and checked."""
+"""A step that ``learn`` made, built again from the files that it was given, and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.corpus import Corpus, sentences_of
+from cfner.corpus.in_memory import Data
 from cfner.corpus.sentence import Sentence
 from cfner.errors import StreamError
-from cfner.practice.learn.new_data import NewData, read_labelled, replayed_sentences
+from cfner.practice.learn.new_data import NewData, replayed_sentences
 from cfner.practice.learn.unlabelled import Given, UnlabelledText, read_unlabelled
 from cfner.store.lineage import LineageStep
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.step import Step
 
-_ALSO = {"replay": "old sentences (--replay)", "unlabelled": "unlabelled sentences (--unlabelled)"}
+_ALSO = {"replay": "old sentences (`replay`)", "unlabelled": "unlabelled sentences (`unlabelled`)"}
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class GivenToLearn:
     """What ``learn`` was given besides the new data."""
 
     dev_share: float = 0.15
-    replay: str | Path | None = None
+    replay: Data | None = None
     unlabelled: Sequence[Given] = ()
-    guard: str | Path | None = None  # its sentences are not trained on, so they decide what is
+    guard: Data | None = None  # its sentences are not trained on, so they decide what is
 
 
 def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> Step:
@@ -49,7 +49,7 @@ def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> S
             count = f"{recorded['sentences']:,}"
             raise _other(learned, f"it was trained on {count} {what} too.", "Give them as in training.")
         if recorded is not None and here is not None and recorded["hash"] != here["hash"]:
-            remedy = "Give --replay, --unlabelled, --guard and --dev-share as in training."
+            remedy = "Give `replay`, `unlabelled`, `guard` and `dev_share` as in training."
             raise _other(learned, f"its {recorded['sentences']:,} {what} were others.", remedy)
     return step
 
@@ -64,21 +64,18 @@ def _new_data(learned: LineageStep, corpus: Corpus, dev_share: float) -> NewData
     raise _other(
         learned,
         f"'{corpus.name}' does not hold the {recorded['sentences']:,} sentences that it was trained on.",
-        "Give the same data, read with the same --every, --format, --tag-column and --dev-share.",
+        "Give the same data, read with the same `every`, `format`, `tag_column` and `dev_share`.",
     )
 
 
-def _replayed(file: str | Path | None, known: Sequence[str]) -> tuple[Sentence, ...]:
-    if file is None:
-        return ()
-    given = [sentence for sentence in read_sentences(file)[0] if len(sentence)]
-    return replayed_sentences(given, known, file)
+def _replayed(given: Data | None, known: Sequence[str]) -> tuple[Sentence, ...]:
+    return () if given is None else replayed_sentences(sentences_of(given, "train")[0], known, given)
 
 
 def _pool(learned: LineageStep, new_data: NewData, given: GivenToLearn) -> tuple[Sentence, ...]:
     if not learned.record["config"].get("unlabelled_ratio", 1.0):  # then it was only compared on
         return ()
-    guarded = () if given.guard is None else read_labelled(given.guard)[0]
+    guarded = () if given.guard is None else sentences_of(given.guard, "test")[0]
     judging = (*new_data.dev, *new_data.test, *guarded)
     return UnlabelledText.divide(read_unlabelled(given.unlabelled), new_data.train, judging).pool
 

@@ -61,7 +61,7 @@ class StepFigures:
 
 @dataclass(frozen=True)
 class PastStep:
-    """One step of a model folder, as ``cfner history`` tells it."""
+    """One step of a model folder, as ``history`` lists it."""
 
     number: int
     kind: str  # learn, consolidate, import, rename, merge, forget or calibrate

@@ -12,16 +12,16 @@ from cfner.methods.registry import Method
 
 def what_to_try(method: Method, *, unlabelled: bool, replay: bool) -> tuple[str, ...]:
     """Remedies that were not used yet, the most helpful first. The last one is to live with the loss."""
-    experts = "--method experts: old types keep their scores, new ones are learned less well; with"
+    experts = "`method='experts'`: old types keep their scores, new ones are learned less well; with"
     remedies = (
-        (method.name == "finetune", "--method own-other: finetune does nothing to keep old types"),
+        (method.name == "finetune", "`method='own-other'`: finetune does nothing to keep old types"),
         (
             method.reads_unlabelled and not unlabelled,
-            "--unlabelled FILE: text without labels that mentions the old types",
+            "`unlabelled=TEXT`: text without labels that mentions the old types",
         ),
-        (not method.keeps_predictions, f"{experts} --set old_wins=true old predictions cannot change at all"),
-        (not replay, "--replay FILE: a few old sentences with their labels, if you have any"),
-        (True, "--lr-encoder: half the rate"),
-        (True, "--accept-forgetting TYPE, if the loss is meant"),
+        (not method.keeps_predictions, f"{experts} `old_wins=True` old predictions cannot change at all"),
+        (not replay, "`replay=FILE`: a few old sentences with their labels, if you have any"),
+        (True, "`lr_encoder`: half the rate"),
+        (True, "`accept_forgetting=TYPE`, if the loss is meant"),
     )
     return tuple(remedy for applies, remedy in remedies if applies)

@@ -6,6 +6,7 @@ stopped goes on with the next fold.
 
 from __future__ import annotations
 
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
 from cfner.training.progress import Progress, Silent
+
+_log = logging.getLogger(__name__)
 
 USUAL_FOLDS: Final = 5
 ENOUGH_TO_HOLD_OUT: Final = 300  # mentions of each type from which one held-out part tells enough
@@ -124,7 +127,7 @@ def cross_validate(
                 kept.put(name, found)
         folds.append(found)
         if number == 1 and len(plan.parts) > 1:
-            told.note(_first(found.counts, step.types, len(plan.parts)))
+            _log.info(_first(found.counts, step.types, len(plan.parts)))
     chosen = config.select_on != "last" and (step.dev or choice_share)
     return Estimate.of(
         "folds" if len(folds) > 1 else "held-out",

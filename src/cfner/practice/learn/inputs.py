@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cfner.corpus.corpus import Corpus, read_sentences
+from cfner.corpus.corpus import Corpus, sentences_of
+from cfner.corpus.in_memory import Data, source_name
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.split_files import SPLITS
 from cfner.errors import CorpusError
 from cfner.practice.check.findings import Finding
 from cfner.practice.check.quick import data_findings
-from cfner.practice.learn.new_data import NewData, read_labelled
+from cfner.practice.learn.new_data import NewData
 from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_unlabelled
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """``new``: nothing held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels."""
+    """``new``: nothing held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels.
+    ``data``: what the new data is called.
+    """
 
     data: str
     reading: Mapping[str, Any]
@@ -29,27 +31,29 @@ class Inputs:
     new: NewData
     texts: Texts
     guard: tuple[Sentence, ...]
+    guard_name: str
     replay: tuple[Sentence, ...]
     left_out: tuple[str, ...]  # while reading, in words
 
     @classmethod
     def read(
         cls,
-        data: str,
+        data: Data,
         reading: Mapping[str, Any],
         unlabelled: Sequence[Given],
-        guard: str | Path | None,
-        replay: str | Path | None,
+        guard: Data | None,
+        replay: Data | None,
     ) -> Inputs:
         corpus = Corpus.read(data, **reading)
         new, texts = NewData.of(corpus, dev_share=0), read_unlabelled(unlabelled)
-        nothing: tuple[tuple[Sentence, ...], ReadReport] = ((), ReadReport())
-        judging, judging_read = nothing if guard is None else read_labelled(guard)
-        mixed_in, mixed_in_read = nothing if replay is None else read_sentences(replay)
-        reports = {data: corpus.report, str(guard): judging_read, str(replay): mixed_in_read}
-        left_out = tuple(f"{path}: {line}." for path, report in reports.items() for line in report.left_out())
-        words = tuple(sentence for sentence in mixed_in if len(sentence))
-        return cls(data, reading, corpus, new, texts, judging, words, left_out)
+        nothing: tuple[tuple[Sentence, ...], ReadReport, str] = ((), ReadReport(), "")
+        judging, judging_read, name = nothing if guard is None else sentences_of(guard, "test")
+        mixed_in, mixed_in_read, _ = nothing if replay is None else sentences_of(replay, "train")
+        reports = ((data, corpus.report), (guard, judging_read), (replay, mixed_in_read))
+        left_out = tuple(
+            f"{source_name(source)}: {line}." for source, report in reports for line in report.left_out()
+        )
+        return cls(source_name(data), reading, corpus, new, texts, judging, name, mixed_in, left_out)
 
     def checked(
         self, wanted: Sequence[str] | None, known: Sequence[str], unchecked: bool
@@ -91,7 +95,7 @@ def _refuse_wrong(findings: Sequence[Finding], data: str) -> None:
         raise CorpusError(
             " ".join(finding.in_words() for finding in errors),
             where=data,
-            remedy="To learn from the data as it is: --unchecked (in Python unchecked=True).",
+            remedy="To learn from the data as it is: `unchecked=True`.",
         )
 
 

@@ -167,6 +167,6 @@ def _refuse_unknown(accepted: Sequence[str], known: Sequence[str]) -> None:
     for type_ in accepted:
         if type_ not in known:
             raise ConfigError(
-                f"--accept-forgetting names '{type_}', which the model does not know.",
+                f"`accept_forgetting` names '{type_}', which the model does not know.",
                 remedy=nearest(type_, known),
             )

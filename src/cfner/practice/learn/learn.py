@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cfner.corpus.in_memory import Data
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError
-from cfner.practice.evaluate.evaluate import set_name
 from cfner.practice.evaluate.steps import keep_scores, score_steps
 from cfner.practice.learn.advice import what_to_try
 from cfner.practice.learn.attempts import places_of_attempts
@@ -39,19 +40,21 @@ from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 from cfner.training.config import given_settings
-from cfner.training.progress import Progress, Silent
+from cfner.training.progress import Progress
+
+_log = logging.getLogger(__name__)
 
 
 def learn(
     model: str | Path,
-    data: str,
+    data: Data,
     *,
     out: str | Path | None = None,
     in_place: bool = False,
     types: Sequence[str] | None = None,
     old_labels: str = "error",
-    replay: str | Path | None = None,
-    guard: str | Path | None = None,
+    replay: Data | None = None,
+    guard: Data | None = None,
     max_forgetting: float = 2.0,
     accept_forgetting: Sequence[str] = (),
     folds: int | None = None,
@@ -59,28 +62,13 @@ def learn(
     strict: bool = False,
     unlabelled: Sequence[Given] = (),
     preset: str | None = None,
-    config: str | Path | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
     unchecked: bool = False,
     progress: Progress | None = None,
 ) -> Learned:
-    """Teach ``model`` (a folder of ours, or a Hugging Face checkpoint) the types labelled in ``data``.
-
-    The new model goes to ``out``, or is added to the model with ``in_place``. If the guard refuses it (a type
-    is surely lost or, with ``strict``, not surely kept), it is saved separately instead. ``unlabelled`` text
-    (files, corpus folders, texts or sentences) reminds the model of its old types while it learns. A part of
-    it is held out, and shows whether the two models agree.
-
-    How well the step's types are found is measured on the test split of ``data``. Without one, it is
-    estimated by models that saw a part of the sentences each (``folds`` of them: 5, or one held-out part from
-    300 mentions on; 0 for no estimate), before the model itself learns from all. ``min_new_f1``: the least
-    F1 at which the model is accepted; with ``strict`` the lower end of the interval must reach it.
-
-    ``settings`` are those of TrainingConfig, over those in the file ``config``; ``reading`` those of
-    Corpus.read. The data is checked first, and refused if something is surely wrong with it; ``unchecked``:
-    it is learned from as it is.
-    """
+    """As ``cfner.learn``; ``settings`` of TrainingConfig and options of reading in one dictionary each."""
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
     refuse_strict(strict, guard, min_new_f1)
@@ -97,7 +85,7 @@ def learn(
     tagger = ContinualTagger.open(model, **given)
     if known_before is None:
         findings = inputs.checked(types, tagger.types, unchecked)
-    call = _identity(tagger, new_data, types, old_labels, replay, texts)
+    call = _identity(tagger, new_data, types, old_labels, inputs.replay, texts)
     place.refuse_learned(call)
     refuse_method(tagger.method, tagger.model)
     guarded = None if guard is None else mentioning(inputs.guard, tagger.types, guard)
@@ -108,9 +96,8 @@ def learn(
     known = tuple(t for t in tagger.types if t not in plan.current)
     text = _divided(tagger, texts, new_data, guarded)
     left_out = inputs.not_used(plan.current, known, text)
-    if progress is not None:
-        for line in (*(f"{finding.severity}: {finding.in_words()}" for finding in findings), *left_out):
-            progress.note(line)
+    for line in (*(f"{finding.severity}: {finding.in_words()}" for finding in findings), *left_out):
+        _log.warning(line)
     step = Step(
         types=plan.current,
         train=new_data.train,
@@ -122,8 +109,8 @@ def learn(
         unlabelled=text.pool,
     )
     forgettable = _not_reminded(tagger, step)
-    if forgettable and progress is not None:
-        progress.note(_warning(forgettable))
+    if forgettable:
+        _log.warning(_warning(forgettable))
     judge = Judge(
         tagger,
         new_data,
@@ -135,12 +122,12 @@ def learn(
         tested=scoring.tested,
         min_new_f1=min_new_f1,
         strict=strict,
-        guard_name="" if guard is None else set_name(guard),
+        guard_name=inputs.guard_name,
         beside=places_of_attempts(place.target, model),
     )
     with place.steps_so_far(tagger, call, judge.of_old_model()):
         parent = step_number(tagger)
-        score_earlier_steps(place.folder, judge, tagger, progress)
+        score_earlier_steps(place.folder, judge, tagger)
         if parts is not None:
             judge.estimate = cross_validate(tagger, step, parts, place.folder, progress, choice_share=share)
             if not step.dev:
@@ -173,9 +160,7 @@ def learn(
     )
 
 
-def score_earlier_steps(
-    folder: Path, judge: Judge, tagger: ContinualTagger, progress: Progress | None
-) -> None:
+def score_earlier_steps(folder: Path, judge: Judge, tagger: ContinualTagger) -> None:
     """All steps of a model on the guard's sentences, so that the new step's figures are part of a series."""
     if judge.guarded is None or judge.guard_set is None:
         return
@@ -185,7 +170,6 @@ def score_earlier_steps(
         judge.guard_set,
         batch_size=tagger.config.eval_batch_size,
         device=str(tagger.device),
-        note=(progress or Silent()).note,
         kept=keep_scores(ModelFolder(folder), judge.guard_set),
     )
 
@@ -218,7 +202,7 @@ def _warning(types: Sequence[str]) -> str:
     return (
         f"Nothing in the new data reminds the model of {', '.join(types)}: it finds fewer than {HANDFUL} "
         "mentions there, so it may forget them. Give it text without labels, like the text that it reads "
-        "every day: --unlabelled FILE. With --guard FILE the loss is measured."
+        "every day (`unlabelled`). With `guard` the loss is measured."
     )
 
 
@@ -232,20 +216,20 @@ def as_given(target: str | Path, made: Path, accepted: bool) -> Path:
 def refuse_limit(max_forgetting: float) -> None:
     if not 0 <= max_forgetting <= 100:  # not a number is neither
         raise ConfigError(
-            f"--max-forgetting cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
+            f"`max_forgetting` cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
         )
 
 
 def _refuse_least(f1: float | None) -> None:
     if f1 is not None and not 0 <= f1 <= 100:
-        raise ConfigError(f"--min-new-f1 cannot be {f1}.", remedy="Give F1 points, from 0 to 100.")
+        raise ConfigError(f"`min_new_f1` cannot be {f1}.", remedy="Give F1 points, from 0 to 100.")
 
 
-def refuse_strict(strict: bool, guard: str | Path | None, least: float | None = None) -> None:
+def refuse_strict(strict: bool, guard: Data | None, least: float | None = None) -> None:
     if strict and guard is None and least is None:
         raise ConfigError(
-            "--strict refuses what is not shown, but nothing is asked to be shown.",
-            remedy="Give sentences labelled with old types: --guard FILE; or --min-new-f1.",
+            "`strict` refuses what is not shown, but nothing is asked to be shown.",
+            remedy="Give sentences labelled with old types (`guard`), or `min_new_f1`.",
         )
 
 
@@ -254,10 +238,12 @@ def _identity(
     new_data: NewData,
     types: Sequence[str] | None,
     old_labels: str,
-    replay: str | Path | None,
+    replay: Sequence[Sentence],
     texts: Texts,
 ) -> str:
-    """Names what a call asks for, not what is made of it: a model that has learned it plans otherwise."""
+    """Hash of the call's inputs, not of the plan: once the types are learned, the same call would be planned
+    differently.
+    """
     return settings_hash(
         {
             "config": tagger.config.what_matters(),
@@ -265,7 +251,7 @@ def _identity(
             "dev": sentences_hash(new_data.dev),
             "types": None if types is None else sorted(types),
             "old_labels": old_labels,
-            "replay": None if replay is None else str(Path(replay).resolve()),
+            "replay": sentences_hash(replay),
             "unlabelled": [sentences_hash(text) for text in texts.values()],
         }
     )

@@ -45,6 +45,12 @@ class Learned:
     findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
     left_out: tuple[str, ...] = ()  # what of the given data was not used, in words
 
+    def __repr__(self) -> str:
+        said = "accepted" if self.accepted else "refused"
+        learned = ", ".join(self.plan.current)
+        estimate = "" if self.estimate is None else f"; {self.estimate.figures()}"
+        return f"Learned({learned}: {said}, step {self.step} of {str(self.folder)!r}{estimate})"
+
     def _repr_html_(self) -> str:
         """How a notebook shows it: what was learned, the old types before and after, the new ones."""
         types = ", ".join(map(word, (*self.plan.new, *self.plan.more)))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from cfner.corpus.corpus import Corpus, read_sentences
-from cfner.corpus.report import ReadReport
+from cfner.corpus.corpus import Corpus
+from cfner.corpus.in_memory import Data, source_name
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
 
@@ -25,11 +23,6 @@ class NewData:
     train: tuple[Sentence, ...]
     dev: tuple[Sentence, ...]
     test: tuple[Sentence, ...]
-
-    @classmethod
-    def read(cls, path: str, *, dev_share: float = HELD_OUT, **options: Any) -> NewData:
-        """A file or folder in any known format. Without a dev split, a share of train is held out."""
-        return cls.of(Corpus.read(path, **options), dev_share)
 
     @classmethod
     def of(cls, corpus: Corpus, dev_share: float = HELD_OUT) -> NewData:
@@ -60,7 +53,7 @@ def refuse_share(share: float) -> None:
     if not 0 <= share < 1:  # not a number is neither
         raise ConfigError(
             f"A share of {share} cannot be held out.",
-            remedy="Give --dev-share a number from 0 (nothing) up to, but less than, 1.",
+            remedy="Give `dev_share` a number from 0 (nothing) up to, but less than, 1.",
         )
 
 
@@ -80,41 +73,28 @@ def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, .
     return tuple(s for s in train if s.key not in chosen), tuple(s for s in train if s.key in chosen)
 
 
-def mentioning(
-    sentences: tuple[Sentence, ...], types: Collection[str], path: str | Path
-) -> tuple[Sentence, ...]:
+def mentioning(sentences: tuple[Sentence, ...], types: Collection[str], guard: Data) -> tuple[Sentence, ...]:
     """The guard's sentences as they are, if they can judge any of ``types``."""
     mentioned = {type_ for sentence in sentences for type_ in sentence.types}
     if not mentioned & set(types):
         raise CorpusError(
             f"The guard's sentences mention none of the model's types, but "
             f"{', '.join(sorted(mentioned)) or 'no type at all'}.",
-            where=str(path),
+            where=source_name(guard),
             remedy=f"Give sentences labelled with old types: {', '.join(types)}.",
         )
     return sentences
 
 
-def read_labelled(path: str | Path) -> tuple[tuple[Sentence, ...], ReadReport]:
-    """The sentences with words of a labelled file, or of the test split of a folder."""
-    if not Path(path).is_dir():
-        sentences, report = read_sentences(path)
-        return tuple(s for s in sentences if len(s)), report
-    corpus = Corpus.read(path)
-    if not corpus.test:
-        raise CorpusError("There is no test split.", where=str(path), remedy="Name a labelled file.")
-    return tuple(s for s in corpus.test if len(s)), corpus.report
-
-
 def replayed_sentences(
-    given: Sequence[Sentence], known: Collection[str], path: str | Path | None
+    given: Sequence[Sentence], known: Collection[str], replay: Data | None
 ) -> tuple[Sentence, ...]:
     """The sentences to mix in, with their labels of old types; those of others are dropped."""
     sentences = tuple(s.only(known) for s in given)
-    if path is not None and not any(sentence.spans for sentence in sentences):
+    if replay is not None and not any(sentence.spans for sentence in sentences):
         raise CorpusError(
             "The sentences to mix in mention none of the old types.",
-            where=str(path),
+            where=source_name(replay),
             remedy=f"Old types that are not labelled in the new data: {', '.join(known)}.",
         )
     return sentences

@@ -45,17 +45,17 @@ def plan_step(
     is more data for known types. If both occur, ``old_labels`` decides about the known ones: ``error``
     refuses, ``ignore`` drops their labels, ``use`` trains them too.
 
-    With ``wanted`` (``--types``) exactly the named types are trained, known or not, and the labels of
+    With ``wanted`` exactly the named types are trained, known or not, and the labels of
     the rest are dropped: naming types is the decision that ``error`` asks for. ``use`` still adds the
     known types that the data labels.
     """
     if old_labels not in OLD_LABELS:
-        raise ConfigError(f"--old-labels cannot be '{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
+        raise ConfigError(f"`old_labels` cannot be '{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
     labelled, old = set(types_in_data), set(types_in_data) & set(known)
     if not labelled:
         raise ConfigError(
             "The data has no labelled mention, so there is nothing to learn.",
-            remedy="Label some, or name the format of the file (--format) if its labels were not read.",
+            remedy="Label some, or name the format of the file (`format`) if its labels were not read.",
         )
     if wanted is None:
         chosen = labelled - old or old
@@ -77,7 +77,7 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
     if method.from_scratch:
         raise ConfigError(
             f"The method '{method.variant}' needs all old data, which is not there.",
-            remedy="Use own-other, or another method that needs no old data: 'cfner methods'.",
+            remedy="Use own-other, or another method that needs no old data.",
         )
     from cfner.methods.context import ExampleContext
     from cfner.training.step import refuse_model
@@ -93,7 +93,7 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
 
 def _named(wanted: Sequence[str], labelled: set[str]) -> set[str]:
     if not wanted:
-        raise ConfigError("--types names no type.", remedy="Name at least one, or leave --types out.")
+        raise ConfigError("`types` names no type.", remedy="Name at least one, or leave it out.")
     for name in wanted:
         if name not in labelled:
             raise ConfigError(
@@ -106,7 +106,7 @@ def _old_beside_new(old: list[str], new: list[str]) -> ConfigError:
     return ConfigError(
         f"The data labels types that the model already knows ({', '.join(old)}) "
         f"beside new ones ({', '.join(new)}), and it is not clear what to do with the old labels.",
-        remedy="Drop them with --old-labels ignore (the old model's knowledge is kept by distillation), "
-        "train on them too with --old-labels use (only if every mention of them is labelled), "
-        "or name the types to learn with --types.",
+        remedy="Drop them with `old_labels='ignore'` (the old model's knowledge is kept by distillation), "
+        "train on them too with `old_labels='use'` (only if every mention of them is labelled), "
+        "or name the types to learn with `types`.",
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from cfner.corpus.in_memory import IN_MEMORY
 from cfner.corpus.sentence import Sentence
-from cfner.interop.text_stream import is_text_file, sentence_of_text, unlabelled_text
+from cfner.interop.text_stream import is_file, sentence_of_text, unlabelled_text
 from cfner.practice.learn.new_data import held_out
 
-Given = str | Path | Sentence
+Given = Any  # a path, a text, a sentence, or data in memory
 Texts = Mapping[str, tuple[Sentence, ...]]
 
 GIVEN: Final = "the texts that were given"  # the name of those that came from no file
@@ -25,24 +25,19 @@ def read_unlabelled(given: Sequence[Given]) -> dict[str, tuple[Sentence, ...]]:
     """Sentences by where they come from; every file is read once.
 
     A path names a file or a corpus folder. A string that has whitespace in it and names no file is a text.
+    Anything else is data in memory, of which the labels are dropped.
     """
     texts: dict[str, list[Sentence]] = {}
     for number, one in enumerate(given, start=1):
         if isinstance(one, Sentence):
             texts.setdefault(GIVEN, []).append(one.only(()))
+        elif not isinstance(one, str | Path):
+            texts.setdefault(IN_MEMORY, []).extend(unlabelled_text(one))
         elif not is_file(one):
             texts.setdefault(GIVEN, []).append(sentence_of_text(str(one), f"text {number}"))
         elif str(one) not in texts:
             texts[str(one)] = list(unlabelled_text(one))
     return {name: tuple(s for s in sentences if len(s)) for name, sentences in texts.items()}
-
-
-def is_file(one: Given) -> bool:
-    """Whether it names a file or a folder, there or not: a misspelt name is not trained on as a sentence."""
-    if not isinstance(one, str):
-        return isinstance(one, Path)
-    is_there = os.path.exists(one)  # noqa: PTH110 - Path.exists raises if the text is too long for a name
-    return len(one.split()) == 1 or is_there or is_text_file(one)
 
 
 @dataclass(frozen=True)

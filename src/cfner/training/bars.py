@@ -1,22 +1,38 @@
-"""Progress bars for training: loss, speed and time left."""
+"""How training is watched: bars with loss, speed and time left where somebody looks, log lines elsewhere."""
 
 from __future__ import annotations
 
+import logging
+import sys
 import time
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
+from rich.text import Text
 
-from cfner.cli.show import console, plain
 from cfner.files.safe_text import visible
 
+if TYPE_CHECKING:
+    from cfner.training import progress
 
-class Notes:
-    """Into a file: a line per epoch, and what is worth knowing."""
+_log = logging.getLogger(__name__)
+
+
+def watcher(wanted: bool | progress.Progress | None) -> progress.Progress:
+    """Bars or none, as asked for; by default bars in a terminal or a notebook. Or what the caller brings."""
+    if wanted is None:
+        wanted = sys.stderr.isatty() or Console().is_jupyter
+    if isinstance(wanted, bool):
+        return Bars() if wanted else LogLines()
+    return wanted
+
+
+class LogLines:
+    """A line per epoch."""
 
     def __init__(self) -> None:
-        self.console = console(stderr=True)
         self.name, self.epochs, self.started = "", 0, 0.0
 
     def start(self, name: str, epochs: int, batches: int) -> None:
@@ -28,15 +44,9 @@ class Notes:
         self.epochs -= 1
         seconds = time.perf_counter() - self.started
         left = f", {self.epochs} to go" if self.epochs else ""
-        self._line(f"{self.name}: {in_words(number, figures)}, {seconds:.0f} s{left}")
-
-    def note(self, text: str) -> None:
-        self._line(text)
+        _log.info("%s: %s, %.0f s%s", self.name, in_words(number, figures), seconds, left)
 
     def end(self) -> None: ...
-
-    def _line(self, text: str) -> None:
-        self.console.print(plain(text), soft_wrap=True)  # one line each, to be found by grep
 
 
 class Bars:
@@ -73,15 +83,12 @@ class Bars:
     def epoch(self, number: int, figures: dict[str, float]) -> None:
         self.last = in_words(number, figures)
 
-    def note(self, text: str) -> None:
-        self.console.print(plain(text))
-
     def end(self) -> None:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
         seconds = time.perf_counter() - self.started
-        self.console.print(plain(f"{self.name}: {self.last or 'no epoch ended'}, {seconds:.0f} s"))
+        self.console.print(Text(visible(f"{self.name}: {self.last or 'no epoch ended'}, {seconds:.0f} s")))
 
 
 def _cut(max_width: int | None = None, ratio: int | None = None) -> Column:

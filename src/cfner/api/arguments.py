@@ -1,0 +1,63 @@
+"""What several functions take, with the same meaning in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
+
+from cfner.errors import ConfigError, nearest
+
+PathLike = str | Path
+Names = str | Sequence[str]  # "person,city" or ["person", "city"]
+
+
+def names(listed: Names | None) -> list[str] | None:
+    """Names in a list, or in a string with commas between them."""
+    if isinstance(listed, str):
+        return [name.strip() for name in listed.split(",") if name.strip()]
+    return None if listed is None else list(listed)
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """One path or text, or a list of them; None for nothing."""
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of TrainingConfig in a call, of which ``arguments`` are all local names.
+
+    A named argument that is None was not given. What ``**settings`` holds is a setting or, failing that, a
+    parameter of a method; anything else is refused with the nearest name.
+    """
+    from cfner.methods import method_class, method_names, wrapper_class, wrapper_names
+    from cfner.training.config import TrainingConfig
+
+    fields = TrainingConfig.model_fields
+    more: Mapping[str, Any] = arguments["settings"]
+    kinds = [*map(method_class, method_names()), *map(wrapper_class, wrapper_names())]
+    parameters = {name for kind in kinds for name in kind.Parameters.model_fields}
+    for name in more:
+        if name not in fields and name not in parameters:
+            takes = [
+                p.name for p in signature(function).parameters.values() if p.kind != Parameter.VAR_KEYWORD
+            ]
+            raise ConfigError(
+                f"'{function.__name__}' has no argument, and no method a parameter, called '{name}'.",
+                remedy=nearest(name, {*takes, *fields, *parameters}),
+            )
+    named = {name: value for name, value in arguments.items() if name in fields and value is not None}
+    own = {name: value for name, value in more.items() if name not in fields}
+    given = named | {name: value for name, value in more.items() if name in fields}
+    return given | {"parameters": {**given.get("parameters", {}), **own}} if own else given
+
+
+def load_methods(use: PathLike | Sequence[PathLike] | None) -> None:
+    """Run the Python files that a user has methods in."""
+    from cfner.methods.registry import load_file
+
+    for file in several(use):
+        load_file(file)

@@ -1,0 +1,132 @@
+"""``predict``: find the entities of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+
+from cfner.api.arguments import PathLike
+from cfner.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cfner.corpus.sentence import Sentence
+    from cfner.network.prediction import Prediction, TaggingModel
+
+
+class _Options(TypedDict, total=False):
+    input_format: str | None
+    step: int | None
+    as_: str | None
+    overwrite: bool
+    runtime: str | None
+    min_score: float | None
+    batch_size: int
+    device: str
+
+
+@overload  # a str is itself a sequence of str; the first overload that fits is the one that counts
+def predict(
+    model: PathLike | TaggingModel, text: str | Sentence | Mapping[str, Any], **options: Unpack[_Options]
+) -> Prediction: ...
+
+
+@overload
+def predict(  # type: ignore[overload-overlap]
+    model: PathLike | TaggingModel, text: Iterator[Any], **options: Unpack[_Options]
+) -> Iterator[Prediction]: ...
+
+
+@overload
+def predict(
+    model: PathLike | TaggingModel, text: Iterable[Any], **options: Unpack[_Options]
+) -> list[Prediction]: ...
+
+
+@overload
+def predict(
+    model: PathLike | TaggingModel,
+    text: Any = None,
+    *,
+    file: PathLike | None = None,
+    out: PathLike,
+    **options: Unpack[_Options],
+) -> int: ...
+
+
+@overload
+def predict(
+    model: PathLike | TaggingModel, text: None = None, *, file: PathLike, **options: Unpack[_Options]
+) -> Iterator[Prediction]: ...
+
+
+def predict(
+    model: PathLike | TaggingModel,
+    text: Any = None,
+    *,
+    file: PathLike | None = None,
+    input_format: str | None = None,
+    step: int | None = None,
+    as_: str | None = None,
+    out: PathLike | None = None,
+    overwrite: bool = False,
+    runtime: str | None = None,
+    min_score: float | None = None,
+    batch_size: int = 64,
+    device: str = "auto",
+) -> Prediction | list[Prediction] | Iterator[Prediction] | int:
+    """Find entities, each with its type, its words and characters, and a score.
+
+    A path is opened with each call. To tag text again and again, keep the model open: ``predict`` of a
+    ``ContinualTagger`` takes the same texts.
+
+    Args:
+        model: A model folder ("M@3": its step 3), a Hugging Face checkpoint, an exported ONNX folder, or what
+            ``open_model`` gave.
+        text: A text; a list of texts; a list of sentences that are lists of words, which are kept as they
+            are; dictionaries with "text" or "tokens"; or a generator of any of these, which is tagged while
+            it is read.
+        file: A file to tag, of any size, in place of ``text``.
+        input_format: "text": one text per line. "jsonl": one object per line with "text" or "tokens".
+            "conll": one word per line. Default: by the file's suffix, else by its first lines.
+        step: Which step of the model; default: the current one.
+        as_: Format of ``out``: "jsonl", "json", "csv", "tsv", "conll" or "docbin". Default: by its suffix.
+        out: Write the predictions to this file, complete or not at all, and return how many there are.
+        overwrite: Replace what ``out`` names.
+        runtime: "torch", "onnx" or "onnx-int8". The last two export the model into a temporary folder first:
+            worth it for large files. Default: torch.
+        min_score: Leave out mentions with a lower score. This then decides in place of the precision that the
+            model was calibrated to; 0 shows all that the network finds.
+        batch_size: Windows per batch.
+        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+
+    Returns:
+        One prediction for one text, a list for a list, an iterator for a generator or a file.
+    """
+    from cfner.interop.export import open_for_prediction
+    from cfner.interop.prediction_files import write_predictions
+    from cfner.interop.text_stream import read_texts
+    from cfner.interop.texts_to_tag import TextsToTag
+    from cfner.network.prediction import TaggingModel, tag_stream
+
+    if (text is None) == (file is None):
+        raise ConfigError(
+            "Both a text and `file` were given." if file is not None else "There is no text to tag.",
+            remedy="Give one of them: `predict(MODEL, TEXT)` or `predict(MODEL, file=FILE)`.",
+        )
+    if out is not None and Path(out).exists() and not overwrite:
+        raise ConfigError(
+            "The output exists.", where=str(out), remedy="Name another, or set `overwrite=True`."
+        )
+    # before the model is opened: a missing file is reported at once
+    given = (
+        TextsToTag.of(text) if file is None else TextsToTag(read_texts(Path(file), input_format), lazy=True)
+    )
+    if isinstance(model, TaggingModel):
+        opened = model
+    else:
+        opened = open_for_prediction(model, step, runtime, device=device)
+    found = tag_stream(opened, given.sentences, min_score=min_score, batch_size=batch_size)
+    if out is not None:
+        return write_predictions(found, out, as_, overwrite=overwrite)
+    return given.answer(found)
