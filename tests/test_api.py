@@ -123,7 +123,7 @@ def test_completion_and_help_show_the_public_names() -> None:
 # -- settings by name --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("wrong", "near"), [("epoch", "epochs"), ("guard_data", "guard"), ("lr", "lr_head")])
+@pytest.mark.parametrize(("wrong", "near"), [("epoch", "epochs"), ("guards", "guard"), ("lr", "lr_encoder")])
 def test_a_wrong_name_is_answered_with_the_nearest(wrong: str, near: str, two_steps: Path) -> None:
     with pytest.raises(ConfigError, match=f"no argument.*'{wrong}'.*{near}"):
         cfner.learn(two_steps, "new.conll", out="m2", **{wrong: 1})

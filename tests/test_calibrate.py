@@ -341,7 +341,7 @@ def test_bad_calls_are_refused_and_add_nothing(cosine: Path, tiny_corpus: Corpus
     for precision in (0.0, 1.0, 95.0, float("nan")):
         with pytest.raises(ConfigError, match="cannot be promised"):
             calibrate(cosine, everything(tiny_corpus), precision=precision)
-    with pytest.raises(CorpusError, match="no sentences"):
+    with pytest.raises(CorpusError, match="no sentence to use"):
         calibrate(cosine, [])
     with pytest.raises(ModelError):
         calibrate(tmp_path, everything(tiny_corpus))

@@ -539,7 +539,7 @@ def test_text_without_old_types_is_a_warning() -> None:
     facts = ModelFacts("m", "e", ("city",), 50, {"city": 0}, {}, {}, {}, {}, not_reminded=("city",))
     [finding] = text_findings(facts)
     assert finding.severity == "warning" and "city" in finding.message
-    assert "--unlabelled" in (finding.remedy or "") and "--replay" in (finding.remedy or "")
+    assert "`unlabelled`" in (finding.remedy or "") and "`replay`" in (finding.remedy or "")
     assert list(text_findings(ModelFacts("m", "e", (), 50, {}, {}, {}, {}, {}))) == []
 
 
@@ -656,7 +656,7 @@ def test_the_curve_says_whether_more_labels_would_help(
     assert "meal" in drawing.read_text() and drawing.read_text().startswith("<svg")
     again = runner.invoke(app, [*words, "--curve-picture", str(drawing)])
     assert "the file exists" in str(again.exception)
-    without = runner.invoke(app, [str(data), "--curve"])
+    without = runner.invoke(whole_app, ["check", str(data), "--curve"])
     assert "--model" in str(without.exception)
 
 

@@ -56,7 +56,7 @@ def test_without_network_and_cache_the_error_says_what_where_and_what_to_do(
         load_encoder("some-org/some-encoder")
     assert "'some-org/some-encoder' on the hub" in str(caught.value)
     assert str(tmp_path / "hub") in str(caught.value)
-    assert "--encoder minilm" in str(caught.value)
+    assert "`encoder='minilm'`" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -75,7 +75,7 @@ def test_a_missing_folder_is_not_looked_for_on_the_hub(name: str) -> None:
     with pytest.raises(EncoderError, match="There is no encoder folder") as caught:
         load_encoder(name)
     assert name in str(caught.value)
-    assert "--encoder minilm" in str(caught.value)
+    assert "`encoder='minilm'`" in str(caught.value)
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json"])

@@ -189,7 +189,7 @@ def test_strict_refuses_what_the_guard_cannot_show(
 
 
 def test_strict_needs_a_guard(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--guard FILE"):
+    with pytest.raises(ConfigError, match=r"\(`guard`\)"):
         learn(one_step, files["new"], out=tmp_path / "m2", strict=True)
     assert not list(tmp_path.glob("m2*"))
 
@@ -217,7 +217,7 @@ def test_what_is_kept_is_accepted_with_a_table(one_step: Path, files: dict[str, 
 def test_old_types_labelled_beside_new_ones_need_a_decision(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="--old-labels ignore"):
+    with pytest.raises(ConfigError, match="`old_labels='ignore'`"):
         learn(one_step, files["full"], out=tmp_path / "m2", **FAST)
     ignored = learn(one_step, files["full"], out=tmp_path / "m2", old_labels="ignore", **FAST)
     assert (ignored.plan.new, ignored.plan.ignored) == (NEW, ("animal", "city"))
@@ -279,11 +279,11 @@ def test_the_papers_rule_looks_at_new_types_alone(
         ({"out": "taken"}, "already"),
         ({"out": "m2", "types": ["disch"]}, "Did you mean 'dish'"),
         ({"out": "m2", "accept_forgetting": ["dish"]}, "does not know"),
-        ({"out": "m2", "settings": {"method": "joint"}}, "needs all old data"),
+        ({"out": "m2", "method": "joint"}, "needs all old data"),
         ({"out": "m2", "preset": "papre"}, "no preset"),
         ({"out": "m2", "replay": "new"}, "none of the old types"),
-        ({"out": "m2", "settings": {"epochs": 0}}, "epochs"),
-        ({"out": "m2", "settings": {"max_length": 32}}, "the model's own"),
+        ({"out": "m2", "epochs": 0}, "epochs"),
+        ({"out": "m2", "max_length": 32}, "the model's own"),
         ({"out": "m2", "guard": "new"}, "none of the model's types"),
         ({"out": "m2", "max_forgetting": float("nan")}, "cannot be nan"),
     ],
@@ -654,7 +654,7 @@ def test_an_interrupted_learn_does_not_score_the_steps_again(
 ) -> None:
     rename(one_step, "animal", "beast")
     rename(one_step, "beast", "animal")
-    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, "settings": FAST}
+    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, **FAST}
     with pytest.raises(KeyboardInterrupt):
         learn(one_step, files["new"], out=tmp_path / "m2", progress=Interrupts(1), **given)
     monkeypatch.setattr("cfner.practice.evaluate.steps._scored", None)
@@ -683,7 +683,7 @@ def test_a_step_that_cannot_be_scored_is_said_and_left_out(
 def test_in_place_the_series_is_kept_and_carried_on(
     one_step: Path, files: dict[str, str], tmp_path: Path
 ) -> None:
-    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, "settings": FAST}
+    given: dict[str, Any] = {"guard": files["old"], "max_forgetting": 100, **FAST}
     learn(one_step, files["new"], in_place=True, **given)
     assert [step.figures is not None for step in verify(one_step)] == [True, True]
     learn(one_step, files["more"], out=tmp_path / "m2", old_labels="use", **FAST)  # without a guard

@@ -206,7 +206,7 @@ def test_resuming_a_finished_run_changes_no_step(
 def test_an_existing_run_is_not_overwritten(
     copy: Path, tiny_stream: TaskStream, config: TrainingConfig
 ) -> None:
-    with pytest.raises(ModelError, match=r"a run in this folder already.*--resume"):
+    with pytest.raises(ModelError, match=r"a run in this folder already.*`resume=True`"):
         run_stream(tiny_stream, config, copy)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
-from cfner.errors import ConfigError, nearest
+from cfner.errors import ConfigError
 
 PathLike = str | Path
 Names = str | Sequence[str]  # "person,city" or ["person", "city"]
@@ -47,12 +48,19 @@ def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> d
             ]
             raise ConfigError(
                 f"'{function.__name__}' has no argument, and no method a parameter, called '{name}'.",
-                remedy=nearest(name, {*takes, *fields, *parameters}),
+                remedy=_near(name, {*takes, *fields, *parameters}) or f"See help(cfner.{function.__name__}).",
             )
     named = {name: value for name, value in arguments.items() if name in fields and value is not None}
     own = {name: value for name, value in more.items() if name not in fields}
     given = named | {name: value for name, value in more.items() if name in fields}
     return given | {"parameters": {**given.get("parameters", {}), **own}} if own else given
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    """A hint that names a few, since there are many: those that go on as the name does, else look-alikes."""
+    longer = sorted(each for each in known if each.startswith(name))
+    close = longer[:3] or get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"Did you mean {' or '.join(repr(each) for each in close)}?" if close else ""
 
 
 def load_methods(use: PathLike | Sequence[PathLike] | None) -> None:

@@ -113,7 +113,7 @@ def _refuse_empty(reading: Reading, source: str) -> None:
     if not sentences:
         reasons = ", ".join(f"{kind}: {count}" for kind, count in report.repairs.items())
         raise CorpusError(
-            f"the file holds no sentence to use{f' ({reasons})' if reasons else ''}.",
+            f"there is no sentence to use{f' ({reasons})' if reasons else ''}.",
             where=source,
-            remedy="Check that it is the right file; remove it if the corpus has no such split.",
+            remedy="Check that it is the right file or list; remove it if the corpus has no such split.",
         )

@@ -10,8 +10,10 @@ from typing import Any
 
 from cfner.corpus.in_memory import is_frame, rows_of_frame
 from cfner.corpus.sentence import Sentence
+from cfner.corpus.text_lines import refuse_unwritable
+from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import CorpusError, located
-from cfner.interop.text_stream import sentence_of_record, sentence_of_text, sentence_of_words
+from cfner.interop.text_stream import sentence_of_record, sentence_of_words
 from cfner.network.prediction import Prediction
 
 _log = logging.getLogger(__name__)
@@ -33,7 +35,7 @@ class TextsToTag:
     def of(cls, given: Any) -> TextsToTag:
         """Whatever ``predict`` takes; a wrong text is an error when it is reached."""
         if isinstance(given, str | Sentence | Mapping):
-            return cls([_sentence(given, "the text")], one=True)
+            return cls([_sentence(given, "text 1")], one=True)
         if isinstance(given, Path):
             raise CorpusError(
                 "A path was given in place of a text.", where=str(given), remedy="Give it as `file`."
@@ -62,9 +64,10 @@ class TextsToTag:
 def _sentence(given: Any, place: str) -> Sentence:
     if isinstance(given, Sentence):
         return given
-    if isinstance(given, str):
-        return sentence_of_text(given, place)
     with located(place):
+        if isinstance(given, str):
+            refuse_unwritable(given.replace("\0", ""))  # NUL can be tagged, though no file may hold it
+            return sentence_from_characters(given, [], source=place)[0]
         if isinstance(given, Mapping):
             return sentence_of_record(given, place)
         if isinstance(given, list | tuple):
