@@ -125,7 +125,9 @@ def test_completion_and_help_show_the_public_names() -> None:
 
 @pytest.mark.parametrize(("wrong", "near"), [("epoch", "epochs"), ("guards", "guard"), ("lr", "lr_encoder")])
 def test_a_wrong_name_is_answered_with_the_nearest(wrong: str, near: str, two_steps: Path) -> None:
-    with pytest.raises(ConfigError, match=f"no argument.*'{wrong}'.*{near}"):
+    with pytest.raises(
+        ConfigError, match=f"no argument '{wrong}', and there is no such setting. Did you mean.*{near}"
+    ):
         cfner.learn(two_steps, "new.conll", out="m2", **{wrong: 1})
 
 
@@ -162,8 +164,11 @@ def messages(path: Path) -> Iterator[str]:
             yield node.value
 
 
-# what these write is for the shell: pages of methods, model cards, the next command, a file to begin with
-IN_SHELL = {"method_pages.py", "reproduction.py", "commands.py", "method_template.py", "usage.py"}
+# what these write is for the shell: reports, pages of methods, model cards, commands, a file to begin with
+IN_SHELL = {
+    *("contents.py", "method_pages.py", "reproduction.py", "commands.py", "method_template.py"),
+    "usage.py",
+}
 
 
 def test_the_library_names_no_flag() -> None:

@@ -346,7 +346,7 @@ def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[st
         "Did you mean 'negatives'": [*learn, "--without", "negativs"],
         "Did you mean 'lambda_keep'": [*learn, "--set", "lamda_keep=1"],
         "Did you mean 'lr_encoder' or 'lr_head'": [*learn, "--set", "lr=1"],
-        "--set learning_rate: there is no such setting. Did you mean 'lr_encoder'": [
+        "and there is no such setting. Did you mean 'lr_encoder'": [
             *[*learn, "--set", "learning_rate=1"],
         ],
         "The method 'own-other' has no parameter 'tau'": [*learn, "--set", "tau=1"],

@@ -47,7 +47,7 @@ def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> d
                 p.name for p in signature(function).parameters.values() if p.kind != Parameter.VAR_KEYWORD
             ]
             raise ConfigError(
-                f"'{function.__name__}' has no argument, and no method a parameter, called '{name}'.",
+                f"'{function.__name__}' has no argument '{name}', and there is no such setting.",
                 remedy=_near(name, {*takes, *fields, *parameters}) or f"See help(cfner.{function.__name__}).",
             )
     named = {name: value for name, value in arguments.items() if name in fields and value is not None}
@@ -58,8 +58,9 @@ def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> d
 
 def _near(name: str, known: Collection[str]) -> str:
     """A hint that names a few, since there are many: those that go on as the name does, else look-alikes."""
-    longer = sorted(each for each in known if each.startswith(name))
-    close = longer[:3] or get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    asked = name.replace("learning_rate", "lr")  # as other trainers call it
+    longer = sorted(each for each in known if each.startswith(asked))
+    close = longer[:3] or get_close_matches(asked, sorted(known), n=1, cutoff=0.6)
     return f"Did you mean {' or '.join(repr(each) for each in close)}?" if close else ""
 
 

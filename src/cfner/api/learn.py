@@ -110,8 +110,8 @@ def learn(
     Raises:
         CfnerError: If the data, the model or a setting cannot be used. Nothing was changed then.
     """
-    given = settings_of(learn, locals())
     load_methods(use)
+    given = settings_of(learn, locals())
     from cfner.practice.learn.learn import learn as learn_types
     from cfner.training.bars import watcher
 

@@ -113,8 +113,8 @@ def train(
             "`order` and `types` both say which types are learned.",
             remedy="Give `order` alone: types that it does not name are left out.",
         )
-    given = settings_of(train, locals())
     load_methods(use)
+    given = settings_of(train, locals())
     from cfner.benchmark.streams import Division, Source
     from cfner.methods import create
     from cfner.runs.stream_run import PlannedRun, run_stream
