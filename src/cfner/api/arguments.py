@@ -66,7 +66,7 @@ def _near(name: str, known: Collection[str]) -> str:
 
 def load_methods(use: PathLike | Sequence[PathLike] | None) -> None:
     """Run the Python files that a user has methods in."""
-    from cfner.methods.registry import load_file
+    from cfner.methods.files import load_file
 
     for file in several(use):
         load_file(file)
