@@ -34,7 +34,9 @@ class IceO(Method):
         "Liu and Huang 2023, Teamwork Is Not Always Good: An Empirical Study of Classifier Drift in "
         "Class-incremental Information Extraction (Findings of ACL)"
     )
-    good_for: ClassVar[str] = "Adding types in seconds to a model whose scores for the old ones must stay."
+    good_for: ClassVar[str] = (
+        "Adding types to a model whose scores for the old ones must stay, without training its encoder."
+    )
     promise: ClassVar[str] = (
         "Nothing that was learned before changes by a bit, so no type is forgotten. A new type may still "
         "claim words of an old one."

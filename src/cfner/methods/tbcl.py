@@ -74,7 +74,7 @@ class TBCL(RDP):
     name: ClassVar[str] = "tbcl"
     title: ClassVar[str] = "TBCL"
     paper: ClassVar[str] = "TBCL 2026, which builds on RDP (Zhang et al. 2023, CIKM)"
-    good_for: ClassVar[str] = "The best published figures of a method that distils, at twice RDP's time."
+    good_for: ClassVar[str] = "RDP where old entities stand beside new ones. Each batch is read twice."
     Parameters = TBCLParameters
 
     def views(self, ctx: StepContext) -> Mapping[str, StepData]:
