@@ -217,7 +217,8 @@ def test_the_terminal_shows_it_and_obeys_nothing(capsys: pytest.CaptureFixture[s
         screen.print(scores_table(some_scores(given), given[0][0]))
         screen.print(matrix_table(StepMatrix((some_scores(given),)), given[0][0]))
         diff._tell(screen, found, AT_ONCE)
-        explain._tell(an_explanation(given))
+        explain._tell_step(an_explanation(given))
+        explain._tell_tokens(an_explanation(given))
         LogHandler().emit(logging.makeLogRecord({"msg": given[0][0]}))
         shown = capsys.readouterr()
         said = shown.out + shown.err
@@ -392,16 +393,17 @@ def card(program: Program, model: Path, folder: Path) -> None:
 
 DRAWN = """
 const [pairs, done] = [arguments[0], arguments[arguments.length - 1]];
-import('/static/drawing.js').then(({ Hues, drawText, drawLegend, drawChanges }) => {
+import('/static/drawing.js').then(({ Hues, drawTexts, drawLegend, drawChanges }) => {
   const hues = new Hues(pairs.map(([, label]) => label));
-  const allowed = new Set(['span', 'mark', 'li', 'q']);
-  const names = new Set(['class', 'title', 'style', 'aria-hidden']);
+  const allowed = new Set(['span', 'mark', 'li', 'q', 'div']);
+  const names = new Set(['class', 'title', 'style', 'aria-hidden', 'dir', 'data-number']);
   const wrong = [];
   for (const [word, label] of pairs) {
     const length = Array.from(word).length;
     const entity = { start: 0, end: length, type: label, text: word, score: 0.5 };
     for (const draw of [
-      (place) => drawText(place, `${word} and`, [entity], hues),
+      (place) => drawTexts(place, [`${word} and`], [[entity]], hues),
+      (place) => drawTexts(place, [`${word} and`, word], [[entity], [entity]], hues),
       (place) => drawLegend(place, [label], new Set([label]), [entity], hues),
       (place) => drawChanges(place, [{ kind: 'lost', old: entity }]),
     ]) {

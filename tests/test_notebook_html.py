@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree
 
 import pytest
@@ -16,8 +19,12 @@ from cfner.evaluation.scores import Counts, Scores
 from cfner.network.prediction import Prediction, entity_of
 from cfner.pages.before_after import TypeBars, before_after
 from cfner.practice.diff.diff import ModelDiff, compare
+from cfner.practice.learn import page as learn_page
 from hostile import PIECES
-from test_type_bars import guard_of, old_type
+from test_type_bars import estimate_of, guard_of, old_type
+
+if TYPE_CHECKING:
+    from cfner.practice.learn.learned import Learned
 
 TAGS = {"div", "mark", "small", "bdi", "b", "span", "table", "thead", "tbody", "tr", "th", "td"}
 
@@ -128,3 +135,16 @@ def test_whatever_a_text_or_a_label_holds_stays_text(piece: str) -> None:
     ):
         shown = seen(thing)
         assert all(sign.isprintable() for sign in shown)
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_the_page_of_learn_keeps_it_text(piece: str) -> None:
+    plan = SimpleNamespace(new=(piece,), more=(piece,))
+    told: dict[str, Any] = {"plan": plan, "accepted": False, "step": 2, "below": (piece,), "promise": piece}
+    told |= {"folder": Path(piece.replace("\0", "") or "x"), "what_to_try": (piece,)}
+    told |= {"guard": guard_of(old_type(piece, 80, 40, "lost")), "estimate": estimate_of(piece, 50)}
+    written = learn_page.page(cast("Learned", SimpleNamespace(**told)))
+    body = written[written.index("<main>") : written.index("</main>")]
+    tags = set(re.findall(r"<([a-z0-9]+)", re.sub(r"<svg.*?</svg>", "", body, flags=re.DOTALL)))
+    assert tags <= TAGS | {"main", "header", "h1", "h2", "p", "figure", "section", "ol", "li"}
+    assert all(sign.isprintable() or sign == "\n" for sign in written)
