@@ -71,7 +71,7 @@ def test_history_ends_with_a_heat_map(two_steps: Path, tmp_path: Path) -> None:
     map_ = shown[shown.index("F1 by type and step") :].splitlines()
     first, second = (step.figures for step in history(model))
     assert first is not None and second is not None
-    rows = {line.split()[0]: line.split()[1:] for line in map_[2:]}
+    rows = {line.split()[0]: line.split()[1:] for line in map_[2:-1]}
     assert rows.keys() == {"animal", "city", "dish", "person"} and rows["dish"][0] == "·"
     assert rows["city"][0][:-1] == f"{first.per_type['city']:.0f}"
     assert rows["city"][1][:-1] == f"{second.per_type['city']:.0f}"

@@ -78,6 +78,7 @@ def tell_heat_map(screen: Console, steps: Sequence[PastStep]) -> None:
             title = f"The same, from step {some[0].number} on"
         screen.print(Text(title, style="italic"))
         screen.print(_unframed(columns, rows))
+    screen.print("·: not learned yet; –: not scored on these sentences.", style="dim")
 
 
 def _cell(step: PastStep, type_: str) -> Text:
