@@ -29,11 +29,11 @@ NO_FUNCTION = {
     "data split": "Corpus.split",
     "data rename-type": "Corpus.renamed",
     "data sample": "cfner.synthetic.generate",
-    "bench run": "grids run in processes of their own, and are resumed by the command",
-    "bench report": "as bench run",
-    "bench reproduce": "as bench run",
-    "bench yardstick": "as bench run",
-    "bench add-method": "writes a file to begin with",
+    **{
+        path: "grids run in processes of their own, and are resumed by the command"
+        for path in COMMANDS
+        if path.startswith("bench ")
+    },
 }
 FOR_THE_TERMINAL = {
     "json": "what is printed; in Python there is to_json()",

@@ -41,7 +41,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         raise ModelError(
             "The folder is not empty and holds no grid of runs.",
             where=str(out),
-            remedy="Choose another folder with --out.",
+            remedy="Choose another folder with `out`.",
         )
     out.mkdir(parents=True, exist_ok=True)
     with locked(out):
