@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test docs coverage bench yardstick torture audit clean
+.PHONY: install demo test docs coverage bench yardstick notebooks torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -56,6 +56,10 @@ yardstick: $(VENV)/.demo-installed
 	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
 	$(BIN)/cfner bench yardstick "$$CFNER_DATA" --out runs/yardstick $(YARDSTICK)
 	$(BIN)/cfner bench report runs/yardstick
+
+# run the notebooks with the encoder that they name, and keep what they show; `make test` runs them with a tiny one
+notebooks: $(VENV)/.dev-installed
+	$(BIN)/python .ci/run_notebooks.py
 
 # these also run within `make test`, a few times; the figures are printed
 TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py

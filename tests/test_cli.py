@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -24,7 +25,8 @@ from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError
 from cfner.methods import method_names
 from cfner.tagger import ContinualTagger
-from cfner.training.bars import Bars
+from cfner.training.bars import Bars, watcher
+from cfner.training.notebook_bars import NotebookBars
 from commands import COMMANDS
 
 
@@ -619,6 +621,30 @@ def test_the_bar_and_the_time_left_fit_a_terminal_of_80_columns() -> None:
     assert "\n" not in line and len(line) <= 80
     assert re.search(r"learn ORGANIZATIO… ━\S* +1201/12000 \d:\d\d:\d\d loss 0.123  epoch 1", line), line
     bars.end()
+
+
+def test_in_a_notebook_a_bar_is_drawn_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython import display
+
+    drawn: list[dict[str, str]] = []
+
+    def show(picture: dict[str, str], **_: object) -> SimpleNamespace:
+        drawn.append(picture)
+        return SimpleNamespace(update=show)
+
+    monkeypatch.setattr(display, "display", show)
+    monkeypatch.setattr("cfner.training.bars.Console", lambda: SimpleNamespace(is_jupyter=True))
+    bars = watcher(None)
+    assert isinstance(bars, NotebookBars)
+    bars.start("learn <b>", 2, 3)
+    for number in (1, 2):
+        for _ in range(3):
+            bars.batch(0.5, 8)
+        bars.epoch(number, {"dev_f1": 55.3})
+    bars.end()
+    assert drawn[0]["text/html"].startswith('<div>learn &lt;b&gt; <progress value="0" max="6">')
+    assert '<progress value="6" max="6"></progress> epoch 2, dev F1 55.3, 0 s' in drawn[-1]["text/html"]
+    assert drawn[-1]["text/plain"] == "learn <b>: epoch 2, dev F1 55.3, 0 s"
 
 
 def test_into_a_file_goes_a_line_per_epoch(cfner: Cfner, train_words: list[object], tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from rich.table import Column
 from rich.text import Text
 
 from cfner.files.safe_text import visible
+from cfner.training.notebook_bars import NotebookBars
+from cfner.training.progress import in_words
 
 if TYPE_CHECKING:
     from cfner.training import progress
@@ -22,11 +24,14 @@ _log = logging.getLogger(__name__)
 
 def watcher(wanted: bool | progress.Progress | None) -> progress.Progress:
     """Bars or none, as asked for; by default bars in a terminal or a notebook. Or what the caller brings."""
+    notebook = Console().is_jupyter
     if wanted is None:
-        wanted = sys.stderr.isatty() or Console().is_jupyter
-    if isinstance(wanted, bool):
-        return Bars() if wanted else LogLines()
-    return wanted
+        wanted = sys.stderr.isatty() or notebook
+    if not isinstance(wanted, bool):
+        return wanted
+    if not wanted:
+        return LogLines()
+    return NotebookBars() if notebook else Bars()
 
 
 class LogLines:
@@ -94,10 +99,3 @@ class Bars:
 def _cut(max_width: int | None = None, ratio: int | None = None) -> Column:
     """Where a line is too narrow, names and figures are cut; the bar and the time left are not."""
     return Column(no_wrap=True, overflow="ellipsis", max_width=max_width, ratio=ratio)
-
-
-def in_words(number: int, figures: dict[str, float]) -> str:
-    """An epoch, and its figures on dev data if there is some."""
-    f1, agreement = figures.get("dev_f1"), figures.get("dev_agreement")
-    said = f"epoch {number}" + (f", dev F1 {f1:.1f}" if f1 is not None else "")
-    return said + (f", agreement on old types {agreement:.1f}" if agreement is not None else "")

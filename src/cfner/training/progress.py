@@ -31,3 +31,10 @@ class Silent:
     def epoch(self, number: int, figures: dict[str, float]) -> None: ...
 
     def end(self) -> None: ...
+
+
+def in_words(number: int, figures: dict[str, float]) -> str:
+    """An epoch, and its figures on dev data if there is some."""
+    f1, agreement = figures.get("dev_f1"), figures.get("dev_agreement")
+    said = f"epoch {number}" + (f", dev F1 {f1:.1f}" if f1 is not None else "")
+    return said + (f", agreement on old types {agreement:.1f}" if agreement is not None else "")
