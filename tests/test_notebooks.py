@@ -68,4 +68,6 @@ def test_the_outputs_of_a_whole_run_are_kept(path: Path) -> None:
     assert any("<mark" in html for html in html_below(cells, "predict"))  # the highlighted text
     outputs = [output for cell in cells for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
+    links = re.findall(r"\]\(([^)#]+)", "\n".join(cell.source for cell in notebook.cells))
+    assert links and all((path.parent / link).is_file() for link in links)
     assert not re.search(r"/(tmp|home|root|Users)/", path.read_text())  # nothing of the machine

@@ -24,6 +24,7 @@ import yaml
 
 import cfner
 from cfner.errors import MissingExtraError
+from cfner.store.step_files import FORMAT
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -124,6 +125,11 @@ def test_the_version_is_the_same_everywhere() -> None:
     versions = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert versions[0] == "Unreleased" and len(versions) == len(set(versions))
     assert "dev" in PROJECT["version"] or PROJECT["version"] == versions[1]
+
+
+def test_every_format_of_model_folders_is_in_the_policy() -> None:
+    formats = re.findall(r"^\| (\d+) ", (ROOT / "docs/versioning.md").read_text(), re.MULTILINE)
+    assert [int(number) for number in formats] == list(range(1, FORMAT + 1))
 
 
 def test_every_extra_has_a_row_with_its_packages() -> None:
