@@ -240,7 +240,7 @@ def test_a_family_that_cannot_be_traced_is_named(
         raise torch.onnx.OnnxExporterError("Failed to decompose the FX graph\nand much more")
 
     monkeypatch.setattr(torch.onnx, "export", fails)
-    with pytest.raises(ModelError, match=r"'bert' as ONNX.*--to hf") as caught:
+    with pytest.raises(ModelError, match=r"'bert' as ONNX.*`to='hf'`") as caught:
         export_model(model, tmp_path / "x", "onnx")
     assert len(str(caught.value).splitlines()) == 1
     assert list(tmp_path.iterdir()) == []

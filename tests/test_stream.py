@@ -147,7 +147,7 @@ def test_rare_types_are_dropped_and_counted():
     assert stream.dropped_types == {"B": 49, "Z": 0}
     assert stream.test_up_to(0)[0].types == {"A"}
     assert all(s.types <= {"A"} for s in stream[0].joint_train)
-    with pytest.raises(StreamError, match=r"has 51 or more.*'A': 50.*Lower --min-mentions"):
+    with pytest.raises(StreamError, match=r"has 51 or more.*'A': 50.*Lower `min_mentions`"):
         TaskStream.split(corpus_of(train), first=1, per_step=1, min_mentions=51)
 
 
