@@ -177,6 +177,8 @@ def test_the_library_names_no_flag() -> None:
         (p.name, flag) for p in library for text in messages(p) for flag in re.findall(r"--[a-z][\w-]+", text)
     }
     assert {(file, flag) for file, flag in named if flag not in FOREIGN} == set()
+    spoken = re.compile(rf"\bcfner ({'|'.join(FUNCTIONS)})\b")
+    assert {(p.name, text) for p in library for text in messages(p) if spoken.search(text)} == set()
 
 
 def test_what_messages_name_in_backticks_is_there() -> None:

@@ -37,7 +37,7 @@ def write_huggingface(
     if isinstance(model.network, ExpertNetwork):
         raise ModelError(
             f"A model with {len(model.network.rows)} experts is not a stock Hugging Face model.",
-            remedy="Make it one network first: cfner consolidate MODEL TEXT. Or export it to onnx, which "
+            remedy="Make it one network first: `consolidate(MODEL, TEXT)`. Or export it to onnx, which "
             "holds all experts.",
         )
     is_cosine = isinstance(model.network.head, CosineHead)

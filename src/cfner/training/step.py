@@ -108,7 +108,7 @@ def refuse_model(method: Method, model: LoadedModel) -> None:
         raise ConfigError(
             f"The method '{method.variant}' trains one network, but this model has "
             f"{len(model.network.rows)} experts.",
-            remedy="Use the method experts, or make it one network first: cfner consolidate MODEL TEXT.",
+            remedy="Use the method experts, or make it one network first: `consolidate(MODEL, TEXT)`.",
         )
     if model.labels.has_own_others and method.grouping is None:
         raise ConfigError(

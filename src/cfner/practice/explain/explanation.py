@@ -1,4 +1,4 @@
-"""What ``cfner explain`` found, as plain data: a sentence, token by token, in the light of its slice."""
+"""What ``explain`` found, as plain data: a sentence, token by token, in the light of its slice."""
 
 from __future__ import annotations
 
