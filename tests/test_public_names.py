@@ -48,3 +48,9 @@ def test_importing_the_command_line_imports_nothing_heavy() -> None:
 def test_reading_data_needs_no_torch() -> None:
     statement = "from cfner import Corpus, Sentence, Span, TaskStream"
     assert imported_by(statement) & {"torch", "transformers", "accelerate"} == set()
+
+
+def test_importing_a_function_does_not_import_what_computes() -> None:
+    functions = [name for name in cfner.__all__ if cfner._HOME[name].startswith("cfner.api.")]
+    heavy = {"torch", "transformers", "pydantic", "numpy", "accelerate", "typer", "rich"}
+    assert imported_by(f"from cfner import {', '.join(functions)}") & heavy == set()
