@@ -86,7 +86,7 @@ def test_splitting_keeps_every_sentence_and_equal_ones_together(numbers: list[in
     try:
         divided = corpus.split(0.2, 0.3, seed)
     except CorpusError as error:
-        assert "no sentence of the" in str(error)
+        assert "none of the" in str(error)
         return
     parts = (divided.train, divided.dev, divided.test)
     assert Counter(s for part in parts for s in part) == Counter(corpus.train)
@@ -112,7 +112,7 @@ def test_shares_are_met_on_average_and_bad_ones_refused(folder: Path) -> None:
             corpus.split(dev, test)
     with pytest.raises(CorpusError, match="has a dev or test split already"):
         Corpus.read(folder).split()
-    with pytest.raises(CorpusError, match="no sentence of the 1 falls into"):
+    with pytest.raises(CorpusError, match="none of the 1 sentences falls into"):
         Corpus("x", corpus.train[:1]).split()
 
 
@@ -143,7 +143,7 @@ def test_merged_reports_balance_and_add_up(one: ReadReport, other: ReadReport) -
     assert all(len(kept) <= 5 for kept in merged.places.values())
     assert one.merge(ReadReport()) == one
     merged.tokens_read += 1
-    with pytest.raises(RuntimeError, match="fault of the reader"):
+    with pytest.raises(RuntimeError, match="bug in the reader"):
         merged.verified()
 
 

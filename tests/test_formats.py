@@ -190,7 +190,7 @@ def test_writing_is_whole_and_never_over_a_file(tmp_path: Path) -> None:
         with pytest.raises((CorpusError, AttributeError)):
             write_sentences([Sentence(("c",)), None], path, format=format, overwrite=True)  # type: ignore[list-item]
     assert path.read_text() == "a\tO\n\n"
-    with pytest.raises(CorpusError, match="cannot stand in a column"):
+    with pytest.raises(CorpusError, match="cannot be written in a column"):
         write_sentences([Sentence(("a", "b\tc"))], path, overwrite=True)
     with pytest.raises(TagError, match="IO cannot express"):
         touching = Sentence(("a", "b"), (Span(0, 1, "X"), Span(1, 2, "X")))
@@ -222,7 +222,7 @@ def test_a_file_that_is_replaced_hands_on_its_permissions_and_links_stay(tmp_pat
         ("-DOCSTART-", "X", "mark between documents"),
         ("#columns", "X", "names of the columns"),
         ("a", "§", "no letter or digit"),
-        ("\ufeff", "X", "cannot stand in a column"),
+        ("\ufeff", "X", "cannot be written in a column"),
         ("\ufeff-DOCSTART-", "X", "mark between documents"),
     ],
 )
@@ -409,8 +409,8 @@ REPAIRED = [
     ("NBSP at the end", "a\u00a0\tO\n".encode(), ["a"], "trimmed from a word", 1, 0),
     ("NBSP after the tag", "a O\u00a0\n".encode(), ["a"], "trimmed from a tag", 1, 0),
     ("NBSP inside", "New\u00a0York B-X\n".encode(), ["New\u00a0York"], "no-break space", 1, 0),
-    ("blank word", b"a\tO\n \tO\nb\tO\n", ["a", "b"], "word of blanks", 2, 1),
-    ("line of blanks", b"a\tO\n \t\nb\tO\n", ["a", "b"], "line of blanks", 2, 0),
+    ("blank word", b"a\tO\n \tO\nb\tO\n", ["a", "b"], "word of whitespace", 2, 1),
+    ("line of spaces", b"a\tO\n \t\nb\tO\n", ["a", "b"], "whitespace-only line", 2, 0),
     ("orphan", b"a\tB-X\n\nb\tI-X\nc\tO\nd\tB-X\n", ["a", "b", "c", "d"], "inside tag", 3, 0),
     ("document marker", b"-DOCSTART- -X- O\n\na B O\nb C O\n", ["a", "b"], "DOCSTART", 1, 1),
     ("comment", b"# id 7 domain=en\na\t_\tO\n", ["a"], "comment", 1, 0),
@@ -534,7 +534,7 @@ def test_jsonl_shapes(tmp_path: Path) -> None:
         ({"text": "Ada", "spans": [[0, 4, "X"]]}, "not inside its text of 3 characters"),
         ({"text": "Ada", "spans": [[0, 2, "X"], [1, 3, "Y"]]}, "overlap"),
         ({"text": "Ada", "spans": [[0, 3, "X"], [1, 2, "Y"]]}, "overlap"),
-        ({"text": "Ada", "spans": [[0, 3, ""]]}, "no start, end and type"),
+        ({"text": "Ada", "spans": [[0, 3, ""]]}, "must have a start, an end and a type"),
         ({"text": "A\0a", "spans": []}, "NUL"),
         ({"text": "A\ud800", "spans": []}, "surrogate"),
         ({"text": "a b", "spans": [[0, 3, "X"]], "offsets": [[0, 9]]}, "offsets of the words are wrong"),
@@ -555,8 +555,8 @@ def test_jsonl_repairs(tmp_path: Path) -> None:
     (sentence,), report = read_bytes(tmp_path, lines.encode(), "f.jsonl")
     assert character_spans(sentence) == [(1, 4, "X")]
     assert set(report.repairs) == {
-        "blanks trimmed from the ends of a mention",
-        "mention of blanks only, dropped",
+        "whitespace trimmed from the ends of a mention",
+        "mention of whitespace only, dropped",
         "mention given twice, kept once",
         "record not accepted by its annotator, left out",
     }
@@ -581,7 +581,7 @@ def test_no_word_is_of_blanks(tmp_path: Path, text: str, spans: Any, offsets: An
     record = {"text": text, "spans": spans, "offsets": offsets}
     (sentence,), report = read_bytes(tmp_path, json.dumps(record).encode(), "f.jsonl")
     assert sentence.words == ("a", "b")
-    assert report.repairs["blanks trimmed from a word"] == trimmed
+    assert report.repairs["whitespace trimmed from a word"] == trimmed
     assert balanced(report)
 
 
@@ -660,8 +660,8 @@ def test_gliner_counts_the_last_word_in(tmp_path: Path, name: str) -> None:
     [
         ([[0, 2, "x"]], r"the mention 0-2 \(x\) is not inside its 2 words\. .*the last word belongs"),
         ([[0, 1, "x"], [1, 1, "y"]], r"the mentions 0-1 \(x\) and 1-1 \(y\) overlap"),
-        ([[0, 1]], "no first word, last word and type"),
-        ([[True, 1, "x"]], "no first word, last word and type"),
+        ([[0, 1]], "first word, last word, type"),
+        ([[True, 1, "x"]], "first word, last word, type"),
         ({}, "'ner' not a list of mentions"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_merged_model_learns_on(model: Path, tiny_corpus: Corpus, tmp_path: Pa
     [
         (["person"], "city", "already"),
         (["nobody"], "x", "no type 'nobody'"),
-        (["person"], "person", "called so already"),
+        (["person"], "person", "already called"),
         (["person"], "two words", "cannot be called"),
         (["person"], "", "cannot be called"),
         (["person"], "\x1b[31m", "cannot be called"),

@@ -1,4 +1,4 @@
-"""Words to subwords. Sentences beyond the encoder's limit become overlapping windows; no word is lost.
+"""Words to subwords. A sentence longer than the encoder's limit becomes overlapping windows; no word is lost.
 
 Every word is *owned* by exactly one window, the one in which it has most context on both sides, so each
 word is trained on once per epoch and predicted once. A word is named by its **TokenRef**: its position
@@ -37,8 +37,8 @@ class EncodedText:
     sentence_bounds: IntArray  # [sentences + 1]: TokenRefs of a sentence
     subword_refs: IntArray  # [subwords] TokenRef of the word that a subword is of; -1: a special token
     pad_id: int
-    mask_id: int  # what stands for a word that is not to be read
-    shortened_words: int  # words with more subwords than a window holds: their tail is not read
+    mask_id: int  # the subword id that replaces a masked word
+    shortened_words: int  # words with more subwords than a window holds: the encoder does not see their tail
 
     @property
     def windows(self) -> int:
@@ -71,7 +71,7 @@ class EncodedText:
 
 
 def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """What the tokenizer puts before and after a sequence, learned from the tokenizer itself."""
+    """The ids that the tokenizer puts before and after a sequence, read off the tokenizer itself."""
     inner = tokenizer(["a"], is_split_into_words=True, add_special_tokens=False)["input_ids"]
     outer = tokenizer(["a"], is_split_into_words=True, add_special_tokens=True)["input_ids"]
     for start in range(len(outer) - len(inner) + 1):
@@ -166,7 +166,7 @@ def _subwords(sentences: Sequence[Sentence], tokenizer: Any) -> Any:
                         f"The tokenizer gives no subword for {sentence.words[missing[0]]!r} "
                         "and has no unknown token.",
                         where=sentence.source,
-                        remedy="Remove the word or use another encoder.",
+                        remedy="Remove the word or use a different encoder.",
                     )
                 at_subword = np.searchsorted(word_of, missing)
                 ids = np.insert(ids, at_subword, unknown).astype(np.int32)

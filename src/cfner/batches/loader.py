@@ -59,7 +59,7 @@ class LengthBuckets(Sampler[list[int]]):
 
     def __init__(self, lengths: IntArray, batch_size: int, seed: int) -> None:
         self.lengths = lengths
-        # not called batch_size: accelerate would take every smaller batch for the last one, and lose others
+        # not called batch_size: accelerate would take a smaller batch for the last one and drop sentences
         self.windows_per_batch = batch_size
         self.seed = seed
         self.epoch = 0
@@ -90,7 +90,7 @@ def training_loader(
     """A loader over all windows, and its sampler, whose ``set_epoch`` decides the order."""
     sampler = LengthBuckets(text.lengths, batch_size, seed)
     loader: DataLoader[Any] = DataLoader(
-        cast("Dataset[int]", range(text.windows)),  # which is one: it has a length, and items
+        cast("Dataset[int]", range(text.windows)),  # a range has a length and items, as a Dataset must
         batch_sampler=sampler,
         collate_fn=partial(collate, text),
         num_workers=workers,
@@ -101,7 +101,7 @@ def training_loader(
 def inference_batches(
     text: EncodedText, *, batch_size: int, windows: IntArray | None = None
 ) -> Iterator[TokenBatch]:
-    """Every window once, the longest first (an out-of-memory shows at once), without gradients in mind."""
+    """Every window once, the longest first, so that running out of memory shows at once."""
     chosen = np.arange(text.windows) if windows is None else windows
     order = chosen[np.argsort(-text.lengths[chosen], kind="stable")]
     for at in range(0, len(order), batch_size):

@@ -1,1 +1,1 @@
-"""Annotated text: sentences, tag schemes, file formats and the generated demo corpus. No torch here."""
+"""Annotated text: sentences, tag schemes, and file formats. No torch here."""

@@ -1,4 +1,4 @@
-"""The lines of a CoNLL file: how they are separated into columns, sentences, comments and headers."""
+"""The layout of a CoNLL file: how its lines become columns, sentences, comments and headers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TAG_NAMES = ("ner", "ner_tag", "ner_tags", "tag", "tags", "label", "labels", "en
 DOCUMENT_MARKER = "-DOCSTART- line between documents"
 COMMENT = "comment line"
 HEADER = "line with the names of the columns"
-BLANK_LINE = "line of blanks taken as the end of a sentence"
+BLANK_LINE = "whitespace-only line taken as the end of a sentence"
 
-LOOKED_AT = 200  # lines with something in them by which columns are told from prose
+LOOKED_AT = 200  # non-empty lines that decide whether a file has columns or prose
 _TAG = re.compile(r"O|[BIESLUM]-\S+")
-_ROWS_LOOKED_AT = 1000  # to tell words from tags
+_ROWS_LOOKED_AT = 1000  # rows that decide which column has words and which has tags
 
 _COLUMNS_COMMENT = re.compile(r"#\s*(?:global\.)?columns\s*[:=]?\s+(.+)", re.IGNORECASE)
 
@@ -33,13 +33,13 @@ Line = tuple[int, str]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lines of one file are cut, and which columns matter."""
+    """How to cut the lines of one file, and which columns to read."""
 
     tabs: bool
     columns: int
     token: int
     tag: int
-    header: int | None  # number of the line that only names the columns
+    header: int | None  # number of the header line, if the first line only names the columns
 
     def cells(self, line: str) -> list[str]:
         return _cells(line, self.tabs)
@@ -69,15 +69,15 @@ def looks_tagged(lines: Iterable[Line]) -> bool:
 
 
 def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layout:
-    """The layout that the first line of words has; all others must keep to it."""
+    """The layout of the first line with a word; all other lines must have the same."""
     content = [line for line in lines if line[1].strip() and not is_document_marker(line[1])]
-    # A word may begin with '#', so lines that do decide nothing unless there are no others.
+    # A word may begin with '#', so such lines decide the layout only if there are no others.
     sample = next((line for line in content if not line[1].startswith("#")), None) or next(
         (line for line in content if "\t" in line[1]), None
     )
     if sample is None:
         raise CorpusError(
-            "the file holds no line with a word and its tag.",
+            "the file has no line with a word and its tag.",
             where=str(path),
             remedy="Write one word per line, a tab, its tag, and an empty line between sentences.",
         )
@@ -103,21 +103,21 @@ def find_layout(lines: Sequence[Line], path: Path, options: ReadOptions) -> Layo
 
 
 def refuse_swapped(lines: Iterable[Line], layout: Layout, path: Path) -> None:
-    """Tags where words are expected, and words where tags are: every word would become a type."""
+    """Refuse swapped columns (tags first, words second): every word would become a type."""
     cut = ((number, layout.cells(line)) for number, line in lines if line.strip() and number != layout.header)
     rows = [row for row in islice(cut, _ROWS_LOOKED_AT) if len(row[1]) == layout.columns]
     words, tags = ([cells[column] for _, cells in rows] for column in (layout.token, layout.tag))
     if are_tags(words) and not are_tags(tags):
         raise CorpusError(
-            f"the columns are swapped: tags such as {words[0]!r} stand where words are expected, and words "
-            f"such as {tags[0]!r} where tags are.",
+            f"the columns are swapped: tags such as {words[0]!r} are where words are expected, and words "
+            f"such as {tags[0]!r} where tags are expected.",
             where=f"{path}:{rows[0][0]}",
-            remedy=f"Name the column of the tags: `tag_column={layout.token}`.",
+            remedy=f"Name the tag column: `tag_column={layout.token}`.",
         )
 
 
 def are_tags(cells: Sequence[str]) -> bool:
-    """Whether these are tags and not words: in no text is half of the words O or B-something."""
+    """Whether these are tags and not words: in running text, half of the words are never O or B-something."""
     return bool(cells) and 2 * sum(_TAG.fullmatch(cell.strip()) is not None for cell in cells) >= len(cells)
 
 
@@ -142,10 +142,10 @@ def _is_header(cells: Sequence[str], options: ReadOptions) -> bool:
 def _column(
     asked: str | int | None, usual: Sequence[str], default: int, names: Sequence[str] | None, *, of: int
 ) -> int:
-    """Number of a column: the one asked for, else the one with a usual name, else the default."""
+    """Number of a column: the requested one, else the one with a usual name, else the default."""
     if isinstance(asked, int) and not -of <= asked < of:
         raise CorpusError(
-            f"there is no column {asked}: the line has {of}.",
+            f"there is no column {asked}: the line has {of} columns.",
             remedy=f"Columns count from 0 to {of - 1}; -1 is the last.",
         )
     if isinstance(asked, int):
@@ -199,8 +199,8 @@ def rows_of(
 def is_word(line: str, cells: Sequence[str], layout: Layout, *, known_tags: set[str], inside: bool) -> bool:
     """Whether a line that begins with '#' is a word ('#hashtag O') and not a comment ('# id 7').
 
-    With as many columns as the others it is a word if its tag is one. With another number it is a comment
-    between sentences, or anywhere if a blank follows the '#'; else it is a broken line, and refused.
+    With as many columns as the other lines it is a word if its tag is a valid one. With a different number it
+    is a comment if it is between sentences or if a space follows the '#'. Otherwise the line is an error.
     """
     if len(cells) != layout.columns:
         return inside and not line.startswith("# ") and line != "#"
@@ -208,7 +208,7 @@ def is_word(line: str, cells: Sequence[str], layout: Layout, *, known_tags: set[
     try:
         return tag in known_tags or parse_tag(tag).prefix != ""
     except TagError:
-        return True  # to be refused with its place, not passed over
+        return True  # the caller then reports the line as an error instead of skipping it
 
 
 def _broken(line: str, cells: Sequence[str], layout: Layout, place: str) -> CorpusError:
@@ -221,5 +221,5 @@ def _broken(line: str, cells: Sequence[str], layout: Layout, place: str) -> Corp
 
 def _remedy(line: str) -> str:
     if "\u00a0" in line:
-        return "The line has a no-break space, which separates no columns: replace it with a tab."
-    return "Separate the columns of all lines in the same way, by tabs or by blanks."
+        return "The line has a no-break space, which does not separate columns: replace it with a tab."
+    return "Separate the columns of all lines in the same way, by tabs or by spaces."

@@ -44,7 +44,7 @@ class Corpus:
     ) -> Corpus:
         """Read labelled data from files, or take it from memory.
 
-        In memory, a sentence is a text with its spans in characters, ``("Ada lived.", [(0, 3, "PER")])``;
+        In memory, a sentence is a text with spans as character offsets, ``("Ada lived.", [(0, 3, "PER")])``;
         words with their tags, ``(["Ada", "lived"], ["B-PER", "O"])``; a dictionary with ``text`` and
         ``spans`` or with ``tokens`` and ``tags``; or a ``Sentence``. A list or generator of these becomes
         ``train``. So does a ``datasets.Dataset``, or a pandas frame with such columns, or with a row per word
@@ -54,10 +54,10 @@ class Corpus:
         Args:
             data: A folder with train, dev and test files, one file (which becomes ``train``), a dataset of
                 the hub with ``format="huggingface"``, or data in memory. A corpus is returned as it is.
-            format: Format of the files; found out if left out.
+            format: Format of the files; detected if left out.
             tag_column: Column or field of the tags or spans: a name, or a number from 0.
             token_column: Column or field of the words or of the text.
-            scheme: Tag scheme: IO, IOB1, BIO, BIOES or BILOU; found out if left out.
+            scheme: Tag scheme: IO, IOB1, BIO, BIOES or BILOU; detected if left out.
             labels: Names of integer tags, in order.
             every: Keep each n-th sentence of every split.
 
@@ -73,7 +73,8 @@ class Corpus:
             name = Path(data).stem if Path(data).is_file() else Path(data).name
         elif format is not None:
             raise ConfigError(
-                f"Data in memory has no format, and '{format}' was given.", remedy="Leave out `format`."
+                f"Data in memory has no format, but format '{format}' was given.",
+                remedy="Leave out `format`.",
             )
         else:
             readings = known_splits(splits_in_memory(data, options), IN_MEMORY)
@@ -90,7 +91,7 @@ class Corpus:
         return {"train": self.train, "dev": self.dev, "test": self.test}[split]
 
     def every(self, n: int) -> Corpus:
-        """Each n-th sentence of every split, beginning with the first; the others are reported."""
+        """Each n-th sentence of every split, beginning with the first; the report counts the others."""
         if n == 1:
             return self
         report = self.report.merge(ReadReport())  # a copy
@@ -109,7 +110,7 @@ class Corpus:
         return Corpus(self.name, train, dev, test, self.report)
 
     def renamed(self, names: Mapping[str, str]) -> Corpus:
-        """The same corpus with other names of types."""
+        """The same corpus with types renamed."""
         train, dev, test = (
             tuple(
                 s.with_spans([replace(span, type=names.get(span.type, span.type)) for span in s.spans])
@@ -122,8 +123,8 @@ class Corpus:
     def split(self, dev: float = 0.1, test: float = 0.2, seed: int = 0) -> Corpus:
         """Divide the sentences of ``train`` into three splits, by a hash of seed and words.
 
-        Equal sentences land together, and a sentence stays where it is when others are added. The shares are
-        therefore met on average, not to the sentence.
+        Equal sentences get the same split, and a sentence keeps its split when others are added. The shares
+        are therefore exact only on average.
         """
         if self.dev or self.test:
             raise CorpusError(
@@ -143,8 +144,8 @@ class Corpus:
         for split, wanted in shares.items():
             if wanted > 0 and not parts[split]:
                 raise CorpusError(
-                    f"no sentence of the {len(self.train)} falls into {split}.",
-                    remedy="Give it a larger share, another seed, or more sentences.",
+                    f"none of the {len(self.train)} sentences falls into {split}.",
+                    remedy="Give it a larger share, a different seed, or more sentences.",
                 )
         first, second, third = (tuple(parts[split]) for split in SPLITS)
         return Corpus(self.name, first, second, third, self.report)
@@ -171,9 +172,9 @@ class Corpus:
 
 
 def sentences_of(data: Data, split: Split, **reading: Any) -> tuple[tuple[Sentence, ...], ReadReport, str]:
-    """All sentences with words of a file or a list; of a folder, or of data with splits, those of one split.
+    """All sentences with words of a file or list. Of a folder, or of data with splits: those of one split.
 
-    Also the report of the reading, and what these sentences are called. ``reading``: as for ``Corpus.read``.
+    Also returns the report of the reading, and the name of the sentences. ``reading``: see ``Corpus.read``.
     """
     corpus = Corpus.read(data, **reading)
     folder = isinstance(data, str | Path) and Path(data).is_dir()
@@ -193,7 +194,7 @@ def sentences_of(data: Data, split: Split, **reading: Any) -> tuple[tuple[Senten
 
 def _thinned(sentences: Sequence[Sentence], n: int, report: ReadReport) -> tuple[Sentence, ...]:
     if n < 1:
-        raise CorpusError(f"every={n} keeps no sentence.", remedy="Give 1 for all, 2 for each second, ...")
+        raise CorpusError(f"every={n} keeps no sentence.", remedy="Give 1 for all, 2 for every second, ...")
     for index, sentence in enumerate(sentences):
         if index % n:
             report.leave_out(len(sentence), f"sentence left out by every={n}", sentence.source or "")

@@ -1,4 +1,4 @@
-"""Labelled data that a program has in memory, as a corpus: lists, dictionaries, datasets and frames."""
+"""Turns labelled data in memory into a corpus: lists, dictionaries, datasets and pandas frames."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _RIGHT: Final = (
 
 
 def source_name(data: object) -> str:
-    """What data is called in messages and records: its path as it was given, or that it was in memory."""
+    """The name of data in messages and records: its path as given, or 'data in memory'."""
     return str(data) if isinstance(data, str | Path) else IN_MEMORY
 
 
 def splits_in_memory(data: Data, options: ReadOptions) -> Mapping[str, Reading]:
-    """Readings by the name of their split; what has no splits is one called 'train'."""
+    """Readings by the name of their split; data without splits is one called 'train'."""
     splits = data if isinstance(data, Mapping) else {"train": data}
     return {name: _read(part, name, len(splits) > 1, options) for name, part in splits.items()}
 
@@ -64,7 +64,7 @@ def _record(item: Any, place: str) -> Mapping[str, Any]:
     match item:
         case Mapping():
             return {name: _plain(value) for name, value in item.items()}
-        case [str(text), Mapping() as about] if "entities" in about:  # as spaCy's examples
+        case [str(text), Mapping() as about] if "entities" in about:  # spaCy's training examples
             return {"text": text, "spans": _plain(about["entities"])}
         case [str(text), list() | tuple() as spans]:
             return {"text": text, "spans": list(spans)}
@@ -79,7 +79,7 @@ def _record(item: Any, place: str) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples and arrays as the lists that a file would hold."""
+    """Tuples and arrays as lists, as a JSON file would have them."""
     if isinstance(value, tuple):
         return list(value)
     return value.tolist() if hasattr(value, "tolist") else value
@@ -91,7 +91,7 @@ def is_frame(data: Any) -> bool:
 
 
 def rows_of_frame(frame: Any) -> Iterator[Mapping[str, Any]]:
-    """A record for each row; of a frame with a row per word (sentence, word, tag), one for each sentence."""
+    """A record for each row. In a frame with a row per word (sentence, word, tag): one for each sentence."""
     rows = ({name: _plain(value) for name, value in row.items()} for row in frame.to_dict("records"))
     if not set(_WORDS_IN_ROWS) <= set(frame.columns):
         yield from rows

@@ -21,7 +21,7 @@ def first_item(path: Path) -> Any:
         try:
             return _DECODER.raw_decode(text)[0]
         except (ValueError, RecursionError):
-            continue  # it may go on behind this beginning
+            continue  # the first item may be longer than this beginning of the file
     return None
 
 
@@ -43,7 +43,7 @@ def list_items(path: Path, report: ReadReport) -> Iterator[tuple[str, Any]]:
     """The items of a file that is one JSON list, with their places."""
     content = "\n".join(line for _, line in text_lines(path, report))
     if not content.strip():
-        return  # the caller refuses every file without a sentence
+        return  # the caller reports files without a sentence
     try:
         items = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
-"""Records with named fields (JSON lines, rows of a dataset) to sentences.
+"""Converts records with named fields (JSON lines, rows of a dataset) to sentences.
 
-A record has words and tags, or a text and its mentions in characters; all records of a file are of one kind.
+A record has words and tags, or a text and its mentions as character spans. All records of a file are alike.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ TAG_FIELDS = ("tags", "ner_tags", "labels", "ner")
 TEXT_FIELDS = ("text",)
 DOCUMENT_FIELDS = ("document", "doc_id")
 SPAN_FIELDS = ("spans", "entities", "label", "labels")
-TASK_FIELDS = frozenset({"data", "annotations"})  # of an annotation tool's tasks, not of records
-NOT_ACCEPTED = ("reject", "ignore")  # no set: a record may have anything as its answer, a list too
+TASK_FIELDS = frozenset({"data", "annotations"})  # fields of an annotation tool's tasks, not of records
+NOT_ACCEPTED = ("reject", "ignore")  # not a set: an answer may be anything, even an unhashable list
 REJECTED = "record not accepted by its annotator, left out"
 
 Record = Mapping[str, Any]
@@ -32,7 +32,7 @@ Record = Mapping[str, Any]
 class _Fields(NamedTuple):
     words: str
     tags: str
-    tagged: bool  # words and tags; else a text and spans
+    tagged: bool  # True: words and tags; False: a text and spans
 
 
 def sentences_from_records(
@@ -48,7 +48,7 @@ def sentences_from_records(
             for name in (fields.words, fields.tags):
                 if name not in record:
                     raise CorpusError(
-                        f"the field '{name}', which the records before have, is missing.",
+                        f"the field '{name}', which earlier records have, is missing.",
                         remedy="Give all records the same fields.",
                     )
             document = _document(record)
@@ -71,7 +71,7 @@ def sentences_from_records(
 def keep_sentence(
     sentence: Sentence, sentences: list[Sentence], report: ReadReport, empty: str = EMPTY_SENTENCE
 ) -> None:
-    """Count a sentence that was cut from a text, and keep it if it has words."""
+    """Count a sentence that was split from a text, and keep it if it has words."""
     report.tokens_read += len(sentence)
     if len(sentence):
         report.use(len(sentence))
@@ -98,17 +98,17 @@ def _fields(record: Record, options: ReadOptions) -> _Fields:
     raise CorpusError(
         "the record has neither words and tags nor a text and spans; "
         f"its fields are: {', '.join(record) or 'none'}.",
-        remedy="Name the fields 'tokens' and 'tags', or 'text' and 'spans', or say which columns to take.",
+        remedy="Name the fields 'tokens' and 'tags', or 'text' and 'spans', or give the column names.",
     )
 
 
 def _document(record: Record) -> str | None:
-    """Which document the record is part of, where a field with a usual name says so."""
+    """The document that the record is part of, if a field with a usual name gives it."""
     named = (record[name] for name in DOCUMENT_FIELDS if record.get(name) is not None)
     found = next(named, None)
     if found is None or isinstance(found, str):
         return found
-    return str(found) if type(found) is int else None  # a field of that name may hold anything
+    return str(found) if type(found) is int else None  # a field of that name may contain anything
 
 
 def _row(record: Record, fields: _Fields, labels: Sequence[str] | None, place: str) -> TaggedRow:
@@ -127,10 +127,10 @@ def _tag_name(tag: object, labels: Sequence[str] | None) -> str:
         refuse_unwritable(tag)
         return tag
     if isinstance(tag, bool) or not isinstance(tag, int):
-        raise CorpusError(f"the tag {tag!r} is no string.", remedy="Give tags such as 'B-PER' or 'O'.")
+        raise CorpusError(f"the tag {tag!r} is not a string.", remedy="Give tags such as 'B-PER' or 'O'.")
     if labels is None:
         raise CorpusError(
-            f"the tag {tag} is a number, and no list of labels says what it stands for.",
+            f"the tag {tag} is a number, but no list of labels gives its meaning.",
             remedy="Give the labels in order, or write the tags as strings such as 'B-PER'.",
         )
     if not 0 <= tag < len(labels):
@@ -146,10 +146,12 @@ def annotated_text(
 ) -> Sentence:
     """A sentence from a text and its mentions, checked; repairs are counted."""
     if not isinstance(text, str):
-        raise CorpusError("the text is no string.", remedy="Give the text as one string.")
+        raise CorpusError("the text is not a string.", remedy="Give the text as one string.")
     refuse_unwritable(text)
     if not isinstance(spans, list):
-        raise CorpusError("the spans are no list.", remedy="Give a list, empty where there is no mention.")
+        raise CorpusError(
+            "the spans are not a list.", remedy="Give a list; it is empty where there is no mention."
+        )
     mentions = [_mention(span) for span in spans]
     words = None if offsets is None else _offsets(offsets, text, place, report)
     sentence, repairs = sentence_from_characters(text, mentions, offsets=words, source=place)
@@ -167,7 +169,7 @@ def _mention(span: object) -> CharSpan:
             refuse_unwritable(type_)
             return start, end, type_.strip()
     raise CorpusError(
-        f"the span {span!r} has no start, end and type.",
+        f"the span {span!r} must have a start, an end and a type.",
         remedy='Write {"start": 0, "end": 3, "label": "PER"} or [0, 3, "PER"].',
     )
 

@@ -1,4 +1,4 @@
-"""What happened while a corpus was read: how much was read, used, repaired, left out."""
+"""What happened while a corpus was read: how much was read, used, repaired and left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAKES_AWAY = re.compile("left out|dropped|not read")
 
 
 class Repair(NamedTuple):
-    """Something wrong that was put right, and its position (of a word, or of a span) in the sentence."""
+    """A repaired error, and the position in the sentence of its word or span."""
 
     kind: str
     position: int
@@ -20,10 +20,10 @@ class Repair(NamedTuple):
 
 @dataclass
 class ReadReport:
-    """The account of a reading. ``tokens_read == tokens_used + tokens_reported``, always.
+    """The result of a reading. Always ``tokens_read == tokens_used + tokens_reported``.
 
-    ``repairs`` counts every oddity by its kind, ``places`` keeps where the first few of each were.
-    Tokens that did not reach a sentence are in ``tokens_reported``, under the kind that took them out.
+    ``repairs`` counts the problems of each kind, and ``places`` says where the first few were.
+    Tokens that are not in a sentence are in ``tokens_reported``, under the kind that removed them.
     """
 
     format: str = ""
@@ -37,7 +37,7 @@ class ReadReport:
     places: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, kind: str, place: str, *, tokens: int = 0) -> None:
-        """Count one oddity; ``tokens`` says how many tokens it kept out of the sentences."""
+        """Count one problem; ``tokens`` says how many tokens it kept out of the sentences."""
         self.repairs[kind] += 1
         self.tokens_reported += tokens
         kept = self.places.setdefault(kind, [])
@@ -50,7 +50,7 @@ class ReadReport:
         self.note(kind, place, tokens=tokens)
 
     def use(self, tokens: int) -> None:
-        """Count one sentence of that many tokens as used."""
+        """Count one sentence of this many tokens as used."""
         self.sentences += 1
         self.tokens_used += tokens
 
@@ -74,19 +74,19 @@ class ReadReport:
         )
 
     def left_out(self) -> list[str]:
-        """What of the data is not used, in words: sentences, words and mentions, each kind with its place.
+        """The data that is not used: sentences, words and mentions, each kind with its first place.
 
-        Kinds that take something away say so by their names; the others are repairs that keep all.
+        The names of these kinds contain 'left out', 'dropped' or 'not read'; all other kinds are repairs.
         """
         kinds = sorted(kind for kind in self.repairs if _TAKES_AWAY.search(kind))
         return [f"{kind}: {self.repairs[kind]:,}, first at {self.places[kind][0]}" for kind in kinds]
 
     def verified(self) -> ReadReport:
-        """Itself, once the account balances; a token that got lost is a fault of the reader."""
+        """Returns itself if the counts add up; a lost token is a bug in the reader."""
         if self.tokens_read != self.tokens_used + self.tokens_reported:
             raise RuntimeError(
                 f"{', '.join(self.files)}: {self.tokens_read} tokens read, but {self.tokens_used} used and "
-                f"{self.tokens_reported} reported. This is a fault of the reader of '{self.format}'."
+                f"{self.tokens_reported} reported. This is a bug in the reader of '{self.format}'."
             )
         return self
 
@@ -100,6 +100,6 @@ class ReadReport:
 
 
 def _joined(left: str | None, right: str | None) -> str | None:
-    """Both names, each once: files of one corpus may differ in format or scheme, and that is stated."""
+    """Both names, each once: files of one corpus may differ in format or scheme."""
     names = [name for side in (left, right) if side for name in side.split(" + ")]
     return " + ".join(dict.fromkeys(names)) or None

@@ -1,4 +1,4 @@
-"""What a corpus is made of: sentences of words, with entity mentions as spans of words."""
+"""Sentences of words, with entity mentions as spans of words."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Span:
 class Sentence:
     """Words and the entity mentions among them.
 
-    ``spans`` are sorted and do not overlap. ``text`` and ``offsets`` (one character range per word) are
-    there when the words were cut from a text, so that predictions can be given back as characters.
-    ``source`` names where the sentence came from (``file:line``), ``document`` the document that it is part
-    of, where the file says so. ``record`` is the JSON object that it was read from to be tagged: its ``id``
-    and other fields are handed through to the prediction.
+    ``spans`` are sorted and do not overlap. ``text`` and ``offsets`` (one character range per word) are set
+    when the words were split from a text, so that predictions can be returned as character spans.
+    ``source`` says where the sentence came from (``file:line``), ``document`` which document it is part of,
+    if the file says so. ``record`` is the JSON object that was read for prediction: its ``id`` and other
+    fields are copied to the prediction.
     """
 
     words: tuple[str, ...]

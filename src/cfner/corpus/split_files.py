@@ -1,4 +1,4 @@
-"""Which files make up a corpus, and which reader takes each."""
+"""Which files make up a corpus, and which reader reads each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_splits(source: str, format: str | None, options: ReadOptions) -> Mappin
 
 
 def known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split, Reading]:
-    """The readings of splits that a corpus has; the tokens of others were read, and none is used."""
+    """The readings of train, dev and test. The tokens of other splits are reported as left out."""
     found: dict[Split, Reading] = {}
     others = ReadReport()
     for name, (sentences, report) in readings.items():
@@ -47,7 +47,7 @@ def known_splits(readings: Mapping[str, Reading], source: str) -> Mapping[Split,
             found[split] = sentences, report
     if not found:
         raise CorpusError(
-            f"the dataset has no split named train, dev (or validation) or test, but: {', '.join(readings)}.",
+            f"the dataset has no split named train, dev, validation or test, only: {', '.join(readings)}.",
             where=source,
             remedy="Rename its splits.",
         )
@@ -72,9 +72,9 @@ def _split_files(folder: Path, chosen: Format | None) -> dict[Split, Path]:
     if not found:
         present = ", ".join(sorted(item.name for item in folder.iterdir())[:8]) or "nothing"
         raise CorpusError(
-            f"the folder holds no split that can be read; it holds: {present}.",
+            f"the folder has no split that can be read; it contains: {present}.",
             where=str(folder),
-            remedy="Expected are files named train, dev (or valid, validation, val) and test "
+            remedy="cfner expects files named train, dev (or valid, validation, val) and test "
             f"with one of the suffixes {', '.join(suffixes)}, or a dataset saved with save_to_disk.",
         )
     return {split: found[split] for split in SPLITS if split in found}

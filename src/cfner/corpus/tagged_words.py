@@ -1,4 +1,4 @@
-"""From words with tags to sentences with spans: the last stretch of every reader of tagged words."""
+"""Words with tags to sentences with spans: the last stage of every reader of tagged words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.tags import Scheme, TagError, detect_scheme, spans_from_tags
 from cfner.errors import CorpusError
 
-BLANK_WORD = "word of blanks only, left out"
-TRIMMED_WORD = "blanks trimmed from a word"
-TRIMMED_TAG = "blanks trimmed from a tag"
+BLANK_WORD = "word of whitespace only, left out"
+TRIMMED_WORD = "whitespace trimmed from a word"
+TRIMMED_TAG = "whitespace trimmed from a tag"
 NBSP_INSIDE = "no-break space inside a word, kept"
 EMPTY_SENTENCE = "sentence without words, left out"
 
 
 @dataclass
 class TaggedRow:
-    """One sentence as it stands in the file. ``places`` has the place of each word, if it has its own."""
+    """One sentence as it is in the file. ``places`` has the place of each word, where words have one."""
 
     words: list[str]
     tags: list[str]
@@ -57,7 +57,7 @@ def _sentence(row: TaggedRow, scheme: Scheme, report: ReadReport) -> Sentence:
 
 
 def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow:
-    """The row without blank words and without blanks around words and tags."""
+    """The row without whitespace-only words and without whitespace around words and tags."""
     if len(row.words) != len(row.tags):
         raise CorpusError(
             f"{len(row.words)} words but {len(row.tags)} tags.",
@@ -88,7 +88,7 @@ def _clean(row: TaggedRow, report: ReadReport) -> TaggedRow:
 
 
 def trimmed(text: str) -> str:
-    """Without blanks of any kind, and without byte order marks, at the ends."""
+    """Without whitespace of any kind, and without byte order marks, at the ends."""
     rest = text.strip()
     while rest.startswith("\ufeff") or rest.endswith("\ufeff"):
         rest = rest.strip("\ufeff").strip()

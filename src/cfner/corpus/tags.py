@@ -1,10 +1,10 @@
-"""Tags of words <-> spans of words, in the schemes IO, IOB1, BIO, BIOES and BILOU.
+"""Converts tags to spans of words and back, in the schemes IO, IOB1, BIO, BIOES and BILOU.
 
 How a tag is read: ``O``; or a prefix (B I E S L U), a hyphen and a type, which may itself contain hyphens
 (``B-product-car``). ``B_PER``, ``b-per`` and the ``M-``/``W-`` of BMES and BMEWO are variants of the same.
 A tag with no such prefix is a bare type name (``PER``), and a file of those is IO.
 
-How the scheme is found (``detect_scheme``) is a table in docs/formats.md.
+docs/formats.md has the table of how the scheme is detected (``detect_scheme``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def scheme_named(name: str) -> Scheme:
 
 
 class TagError(CorpusError):
-    """A tag that cannot be read: ``position`` says where in its sentence, ``sentence`` where in the file."""
+    """A tag that cannot be read. ``position`` is its place in the sentence, ``sentence`` that in the file."""
 
     def __init__(self, what: str, *, remedy: str, position: int = 0, sentence: int = 0) -> None:
         super().__init__(what, remedy=remedy)
@@ -126,18 +126,18 @@ def _refuse_mixture(first: dict[str, tuple[int, int]], left: str, right: str, na
         sentence, position = max(min(lefts), min(rights))
         raise TagError(
             f"the tags mix two schemes: {names}.",
-            remedy="Bring all tags of the file into one scheme.",
+            remedy="Convert all tags of the file to one scheme.",
             position=position,
             sentence=sentence,
         )
 
 
 def spans_from_tags(tags: Sequence[str], scheme: Scheme) -> tuple[list[Span], list[Repair]]:
-    """The mentions that the tags describe. A wrong transition is repaired, never an error.
+    """The mentions that the tags describe. Wrong transitions are repaired; they never raise an error.
 
     An inside tag with no beginning starts a mention; a change of type starts a new one; a mention whose end
     tag is missing ends before the next one; an end tag alone is a mention of one word. TagError only for a
-    tag that has no type or a prefix that the scheme does not know.
+    tag without a type, or with a prefix that the scheme does not have.
     """
     spans: list[Span] = []
     repairs: list[Repair] = []
@@ -183,14 +183,14 @@ def _parse_in(scheme: Scheme, tag: str, position: int) -> tuple[str, str]:
     if scheme == "IO" and (soft or not prefix):
         return "I", tag
     raise TagError(
-        f"the tag '{tag}' does not belong to the scheme {scheme}.",
+        f"the tag '{tag}' is not a tag of the scheme {scheme}.",
         remedy="Name the scheme of the file, or leave it out to have it detected.",
         position=position,
     )
 
 
 def _fault(scheme: Scheme, prefix: str, type_: str, current: str) -> str | None:
-    """The kind of repair that a tag needs which does not continue the open mention, if any."""
+    """For a tag that does not continue the open mention: the kind of repair that it needs, if any."""
     if prefix in "EL":
         return TYPE_CHANGE if current else ORPHAN_END
     if prefix == "I" and scheme not in {"IO", "IOB1"}:
@@ -201,7 +201,7 @@ def _fault(scheme: Scheme, prefix: str, type_: str, current: str) -> str | None:
 
 
 def tags_from_spans(spans: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
-    """One tag per word. TagError where the scheme cannot say it: touching mentions of one type in IO."""
+    """One tag per word. TagError for touching mentions of one type in IO, which cannot express them."""
     tags = ["O"] * length
     before = Span(-1, -1, "")
     for span in sorted(spans):
@@ -211,7 +211,7 @@ def tags_from_spans(spans: Iterable[Span], length: int, scheme: Scheme) -> list[
         if touches and scheme == "IO":
             raise TagError(
                 f"two mentions of {span.type} touch, which the scheme IO cannot express.",
-                remedy="Choose another scheme, such as BIO.",
+                remedy="Choose a different scheme, such as BIO.",
                 position=span.start,
             )
         prefixes = _prefixes(span, touches, scheme)

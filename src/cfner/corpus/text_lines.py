@@ -1,4 +1,4 @@
-"""Files as lines of text: what is wrong with the bytes is repaired and counted here, or refused."""
+"""Files as lines of text: repairs and counts encoding problems, and refuses what it cannot repair."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its line ending.
 
-    Only a line feed ends a line: vertical tabs, U+0085 and U+2028 are characters like others, so that line
-    numbers agree with what editors and ``grep -n`` say.
+    Only a line feed ends a line: vertical tabs, U+0085 and U+2028 do not. So line numbers agree with those of
+    editors and ``grep -n``.
     """
     with _opened(path) as file:
         for number, raw in enumerate(file, start=1):
@@ -33,7 +33,7 @@ def text_lines(path: Path, report: ReadReport) -> Iterator[tuple[int, str]]:
 
 
 def file_beginnings(path: Path) -> Iterator[str]:
-    """Longer and longer beginnings of a file, up to all of it."""
+    """Beginnings of a file, each longer than the one before, up to the complete file."""
     with _opened(path) as file:
         beginning = b""
         while more := file.read(max(_BEGINNING, len(beginning))):
@@ -42,7 +42,7 @@ def file_beginnings(path: Path) -> Iterator[str]:
 
 
 def first_character(path: Path) -> str:
-    """The first character of a file that is no blank, or '' if there is none."""
+    """The first character of a file that is not whitespace, or '' if there is none."""
     with _opened(path) as file:
         beginning = file.read(4096).decode("utf-8", "replace")
     return beginning.lstrip("\ufeff \t\r\n")[:1]
@@ -93,7 +93,7 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
     if line.endswith("\r"):
         report.note(CRLF, place)
         line = line[:-1]
-    # A mark at the start of a later line is what joining two files with `cat` leaves behind.
+    # A mark at the start of a later line remains when `cat` joins two files.
     if line.startswith("\ufeff"):
         report.note(BOM_REMOVED, place)
         line = line.lstrip("\ufeff")
@@ -101,8 +101,9 @@ def decoded_line(raw: bytes, place: str, first: bool, report: ReadReport) -> str
 
 
 def _likely(raw: bytes) -> str:
-    """The Western encoding that the bytes may be in. Windows-1252 is Latin-1 with quotes, dashes and the euro
-    sign in place of control characters, so it is the safe guess unless a byte is none of its characters.
+    """The Western encoding that the bytes are probably in. Windows-1252 is Latin-1 with quotes, dashes and
+    the euro sign in place of control characters, so it is the guess unless it does not define one of the
+    bytes.
     """
     try:
         raw.decode("cp1252")
@@ -112,10 +113,11 @@ def _likely(raw: bytes) -> str:
 
 
 def refuse_unwritable(text: str) -> None:
-    """JSON may escape characters that no file may hold: NUL, and halves of a surrogate pair."""
+    """Refuse NUL and unpaired surrogates, which JSON can escape but no text file may contain."""
     bad = _UNWRITABLE.search(text)
     if bad:
         name = "NUL" if bad.group() == "\0" else "an unpaired surrogate"
         raise CorpusError(
-            f"the text contains {name}, which is no character.", remedy="Remove it where the file was made."
+            f"the text contains {name}, which is not a character.",
+            remedy="Remove it where the file was made.",
         )

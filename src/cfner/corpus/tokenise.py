@@ -1,8 +1,8 @@
-"""Text <-> words: a deterministic splitter, and character spans as spans of words without loss.
+"""Splits text into words deterministically, and converts character spans to spans of words without loss.
 
-Words are runs of letters and digits. ``1,250.50`` and ``O'Brien`` stay whole, the possessive ``'s`` is a word
-of its own, hyphens separate, Chinese characters and Japanese kana stand alone, and every other character that
-is no blank is one word. A word is cut where a mention begins or ends inside it.
+Words are runs of letters and digits. ``1,250.50`` and ``O'Brien`` stay one word. The possessive ``'s`` is a
+word. Hyphens separate. Every Chinese character, Japanese kana and other non-whitespace character is one word.
+A word is cut where a mention begins or ends inside it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from cfner.errors import CorpusError
 
 CharSpan = tuple[int, int, str]
 
-TRIMMED = "blanks trimmed from the ends of a mention"
-BLANK_MENTION = "mention of blanks only, dropped"
+TRIMMED = "whitespace trimmed from the ends of a mention"
+BLANK_MENTION = "mention of whitespace only, dropped"
 REPEATED = "mention given twice, kept once"
 
-# Scripts without blanks between words, where a run of letters would swallow a whole sentence.
+# Scripts without spaces between words, where a run of letters would be a complete sentence.
 _ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
 _LETTERS = rf"[^\W{_ALONE}]+"
 _WORD = re.compile(
@@ -32,13 +32,13 @@ _WORD = re.compile(
     rf"|['’][sS]\b"  # the possessive
     rf"|\S"
 )
-_JOINERS = "\u200c\u200d"  # zero-width (non-)joiners hold the parts of one word together
+_JOINERS = "\u200c\u200d"  # zero-width (non-)joiners connect the parts of one word
 
 
 def split_words(text: str, boundaries: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Character range of every word; no word reaches across a boundary.
+    """Character range of every word; no word crosses a boundary.
 
-    Each character that is no blank is in exactly one word, and no blank is in any.
+    Each non-whitespace character is in exactly one word, and no word contains whitespace.
     """
     ranges = [match.span() for match in _WORD.finditer(text)]
     if not text.isascii():
@@ -47,9 +47,9 @@ def split_words(text: str, boundaries: Iterable[int] = ()) -> list[tuple[int, in
 
 
 def _with_marks_attached(text: str, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Combining marks (which ``\\w`` does not match) belong to the word that they follow, and carry it on."""
+    """Combining marks (which ``\\w`` does not match) and letters after them continue the word."""
     joined: list[tuple[int, int]] = []
-    after_mark = False  # the last word ends in a mark, so letters that follow at once continue it
+    after_mark = False  # True: the last word ends in a mark, so letters directly after it continue it
     for start, end in ranges:
         is_mark = end - start == 1 and (
             text[start] in _JOINERS or unicodedata.category(text[start]).startswith("M")
@@ -70,17 +70,17 @@ def sentence_from_characters(
     offsets: Sequence[tuple[int, int]] | None = None,
     source: str | None = None,
 ) -> tuple[Sentence, list[Repair]]:
-    """A sentence whose words are cut from the text, with mentions given in characters.
+    """A sentence whose words are split from the text, with mentions given in characters.
 
-    Blanks at the ends of a mention are trimmed, mentions of blanks only and repeated ones dropped; each is a
-    repair. CorpusError for a mention outside the text or one that overlaps another. ``offsets`` gives the
-    words where they are known; they are cut further where a mention begins or ends, and blanks at a cut go.
+    Whitespace at the ends of a mention is trimmed; whitespace-only and repeated mentions are dropped. Each
+    counts as a repair. CorpusError for a mention outside the text or one that overlaps another. ``offsets``
+    gives the words where they are known; they are cut where a mention begins or ends, and trimmed there.
     """
     kept, repairs = _clean(text, spans)
     boundaries = {edge for start, end, _ in kept for edge in (start, end)}
     if offsets is None:
         ranges = split_words(text, boundaries)
-    else:  # given words may hold blanks: no piece of one begins or ends with one
+    else:  # given words may contain whitespace, but no piece of one may begin or end with it
         pieces = (without_blanks(text, start, end) for start, end in _cut(offsets, boundaries))
         ranges = [(start, end) for start, end in pieces if start < end]
     first = {start: index for index, (start, _) in enumerate(ranges)}
@@ -89,7 +89,7 @@ def sentence_from_characters(
         if start not in first or end not in last:
             raise CorpusError(
                 f"the mention {start}-{end} ({type_}) begins or ends between the given words.",
-                remedy="Let the offsets of the words cover all of it, or leave the offsets out.",
+                remedy="Give word offsets that cover all of it, or leave the offsets out.",
             )
     sentence = Sentence(
         words=tuple(text[start:end] for start, end in ranges),
@@ -120,7 +120,7 @@ def _cut(ranges: Iterable[tuple[int, int]], boundaries: Iterable[int]) -> list[t
 
 
 def without_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """A range of characters without the blanks at its ends; nothing is left of one of blanks only."""
+    """A character range without whitespace at its ends; a range of whitespace becomes empty."""
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 

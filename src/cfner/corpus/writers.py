@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and never over an existing one unless asked to."""
+"""Writes files atomically, and never over an existing one unless asked to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
         raise CorpusError(
             "the file exists.",
             where=str(path),
-            remedy="Choose another name, or set `overwrite=True`.",
+            remedy="Choose a different name, or set `overwrite=True`.",
         )
 
 
@@ -38,7 +38,7 @@ def whole_file(path: Path, overwrite: bool) -> Iterator[IO[bytes]]:
 def whole_files(overwrite: bool) -> Iterator[Callable[[Path], AbstractContextManager[IO[bytes]]]]:
     """The same for several files: none gets its name before all are complete.
 
-    A link stays one, and its target is replaced; what is replaced hands on its permissions.
+    A symbolic link stays, and its target is replaced. The new file gets the old one's permissions.
     """
     targets: dict[Path, Path] = {}  # file to replace -> path given
 
@@ -57,26 +57,26 @@ def whole_files(overwrite: bool) -> Iterator[Callable[[Path], AbstractContextMan
             partial = files.enter_context(atomic_file(target))
             with partial.open("xb") as file:
                 if target.exists():
-                    partial.chmod(stat.S_IMODE(target.stat().st_mode))  # before there is anything to read
+                    partial.chmod(stat.S_IMODE(target.stat().st_mode))  # before it has any content
                 yield file
         targets[target] = path
 
     with ExitStack() as files:
         yield whole
-        for path in targets.values():  # somebody may have written one in the meantime
+        for path in targets.values():  # another process may have written one in the meantime
             refuse_existing(path, overwrite)
 
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """What the system refuses, said of this file."""
+    """Turn an OSError into a CorpusError that names the file."""
     try:
         yield
     except OSError as error:
         raise CorpusError(
             f"the file cannot be written ({error.strerror}).",
             where=str(path),
-            remedy="Check the path, the permissions and the space left.",
+            remedy="Check the path, the permissions and the free disk space.",
         ) from error
 
 
@@ -88,7 +88,7 @@ def write_sentences(
     scheme: Scheme = "BIO",
     overwrite: bool = False,
 ) -> None:
-    """Write in the named format, or in the one that the file's suffix stands for."""
+    """Write in the named format, or in the one that the file's suffix implies."""
     write_files({Path(path): sentences}, format=format, scheme=scheme, overwrite=overwrite)
 
 
@@ -100,7 +100,7 @@ def write_files(
     overwrite: bool = False,
 ) -> None:
     """Write several files, all of them or none."""
-    for path in files:  # before the work of the first
+    for path in files:  # check all before writing the first
         refuse_existing(path, overwrite)
     with whole_files(overwrite) as whole:
         for path, sentences in files.items():

@@ -1,4 +1,4 @@
-"""How well new types are found: F1, precision and recall with intervals, on sentences not trained on."""
+"""How well the model finds new types: F1, precision and recall with intervals, on held-out sentences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TypeEstimate:
 
     type: str
     mentions: int  # in the sentences that it was scored on
-    sentences: int  # of those, how many mention it
+    sentences: int  # of those, how many contain the type
     f1: Interval
     precision: Interval | None
     recall: Interval
@@ -49,17 +49,17 @@ class TypeEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """``how``: the model itself on a test split; or models that were trained on a part of the new sentences,
-    on the rest of them (one held-out part, or folds in turn).
+    """``how``: the model itself, scored on a test split; or models trained on a part of the new sentences and
+    scored on the rest (one held-out part, or each fold once).
     """
 
     how: How
     sentences: int  # that were scored
     types: tuple[TypeEstimate, ...]
     folds: int = 1
-    share: float = 1.0  # of the new sentences that the scored models were trained on
-    epoch: int | None = None  # that the folds chose, where one is chosen
-    documents: bool = False  # whether no document was divided
+    share: float = 1.0  # the share of the new sentences that the scored models were trained on
+    epoch: int | None = None  # chosen on the folds, if one is chosen
+    documents: bool = False  # True: each document is in one fold only
 
     @classmethod
     def of(
@@ -74,13 +74,13 @@ class Estimate:
         documents: bool = False,
         seed: int = 0,
     ) -> Estimate:
-        """From counts per sentence and type [S, T, 3], those of all folds together."""
+        """From counts per sentence and type [S, T, 3], all folds together."""
         drawn, total, holding = resampled(counts, seed), counts.sum(0), (counts[..., 1] > 0).sum(0)
         factor = widening(folds, share)
         rows = tuple(
             _type(type_, total[index], int(holding[index]), drawn[:, index], factor)
             for index, type_ in enumerate(types)
-            if total[index, 1]  # of a type that no sentence mentions nothing is known
+            if total[index, 1]  # a type without a gold mention cannot be scored
         )
         return cls(how, len(counts), rows, folds, share, epoch, documents)
 
@@ -88,8 +88,8 @@ class Estimate:
         return next((row for row in self.types if row.type == type_), None)
 
     def below(self, least: float, types: Sequence[str], *, strict: bool = False) -> tuple[str, ...]:
-        """Types that do not reach an F1; if strict, types that are not shown to: by the interval's lower end,
-        and those of which too little is known.
+        """Types with an F1 below ``least``. If strict: types whose interval begins below it, and types with
+        too few mentions.
         """
         failed = []
         for type_ in types:
@@ -111,7 +111,7 @@ class Estimate:
         return ", ".join(rows)
 
     def in_words(self) -> str:
-        """What was scored, and what that means."""
+        """What was scored, and how to read it."""
         if self.how == "test":
             return f"the model itself, on {self.sentences:,} sentences that it was not trained on"
         if self.how == "held-out":
@@ -131,18 +131,18 @@ class Estimate:
 
 
 def found_by(sentences: Sequence[Sentence], found: Sequence[Sequence[Span]], types: Sequence[str]) -> Floats:
-    """Counts per sentence and type [S, T, 3]. What is found of other types the data cannot judge."""
+    """Counts per sentence and type [S, T, 3]. Predictions of other types are ignored: the data lacks them."""
     return sentence_counts([sentence.spans for sentence in sentences], found, types)
 
 
 def from_json(told: Mapping[str, Any]) -> Estimate:
-    """The estimate that ``to_json`` wrote; another shape raises a KeyError, a TypeError or a ValueError."""
+    """The estimate that ``to_json`` wrote; anything else raises a KeyError, a TypeError or a ValueError."""
 
     def read(value: Mapping[str, Any] | None) -> Interval | None:
         if value is None:
             return None
         ends = [float(value[end]) for end in ("value", "low", "high")]
-        if not all(0 <= end <= 100 for end in ends):  # not a number is neither
+        if not all(0 <= end <= 100 for end in ends):  # false for nan too
             raise ValueError(f"an interval of {ends}")
         return Interval(*ends)
 
@@ -176,8 +176,8 @@ def from_json(told: Mapping[str, Any]) -> Estimate:
 
 
 def widening(folds: int, share: float) -> float:
-    """By how much an interval from resampled sentences is too narrow, because the model that it is about is
-    none of those that were scored (Nadeau and Bengio 2003): sqrt(1 + folds * scored / trained on).
+    """How much to widen an interval from resampled sentences, because the final model is not one of the
+    models that were scored (Nadeau and Bengio 2003): sqrt(1 + folds * scored / trained on).
 
     For K folds that is sqrt(1 + K / (K - 1)); for the model itself 1.
     """
@@ -188,7 +188,7 @@ def _type(type_: str, total: Floats, holding: int, drawn: Floats, factor: float)
     def widened(figure: Floats, draws: Floats) -> Interval:
         value, low, high = interval(float(figure), draws)
         low, high = value - factor * (value - low), value + factor * (high - value)
-        # resampling what was all right, or all wrong, shows no doubt at all
+        # resampling sentences that are all right, or all wrong, would give an interval of width zero
         unseen = NONE_SEEN / holding
         low = min(low, value - unseen) if value >= 100 else low
         high = max(high, value + unseen) if value <= 0 else high

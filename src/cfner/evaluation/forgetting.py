@@ -73,8 +73,8 @@ class StepMatrix:
     def forgetting(self) -> dict[str, float | None]:
         """Per type: the best F1 of an earlier step minus the last one; negative when the type got better.
 
-        None for types of the last step, which had no time to be forgotten, and for types that the data does
-        not mention, of which nothing can be lost.
+        None for types of the last step, which could not be forgotten yet, and for types that the test data
+        does not mention.
         """
         *earlier, last = self.per_type or ({},)
         lost: dict[str, float | None] = {}
@@ -92,11 +92,11 @@ class StepMatrix:
 
     @property
     def losses(self) -> TypeLosses:
-        """Per type: F1 when learned, at the end, and what was lost between."""
+        """Per type: F1 when learned, F1 at the end, and the difference."""
         return TypeLosses.of(self.steps)
 
     def to_json(self) -> dict[str, Any]:
-        """The figures of each step, and those that follow from them; there must be a step."""
+        """The figures of each step, and the summary over steps. At least one step is required."""
         steps = [scores.figures() for scores in self.steps]
         return {
             "steps": steps,

@@ -1,7 +1,7 @@
 """Counts per sentence, and 95 % intervals from a bootstrap over sentences.
 
-Mentions of one sentence are found or missed together, so sentences are what is drawn again. Counts are added
-up before a figure is computed from them: never a mean of F1s.
+Mentions of one sentence are found or missed together, so whole sentences are resampled. Counts are summed
+before a figure is computed from them: never a mean of F1s.
 
     counts = sentence_counts(gold, predicted, types)         # [S, T, 3]
     drawn = resampled(counts, seed=0)                        # [R, T, 3]
@@ -21,9 +21,9 @@ from cfner.corpus.sentence import Span
 Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 2000
-FEWEST_MENTIONS = 10  # below this, an interval pretends to know more than the data can tell
-FEWEST_SENTENCES = 4  # that hold the type: mentions of one sentence are found and missed together
-NONE_SEEN = 370  # points by sentences: 3.7 / n is the largest share that no event in n excludes (97.5 %)
+FEWEST_MENTIONS = 10  # with fewer, an interval looks more precise than the data allows
+FEWEST_SENTENCES = 4  # with the type: mentions of one sentence are found and missed together
+NONE_SEEN = 370  # 3.7 / n: with no event in n sentences, the 97.5 % upper bound of its share (in points x n)
 _CELLS = 20_000_000  # sentences x resamples held at a time
 
 
@@ -68,14 +68,16 @@ def recall_of(counts: Floats) -> Floats:
 def resampled(counts: Floats, seed: int, resamples: int = RESAMPLES) -> Floats:
     """[S, ..., 3] -> [R, ..., 3]: sums over sentences drawn with replacement, as many as there are.
 
-    What lies along the middle axes (types, two models) is summed over the same draws, so that differences are
-    paired. Counts of a type that a draw does not mention are nan: such a draw says nothing of the type, and
-    taken for "no mention found, none lost" a few of them would hide a loss.
+    Values along the middle axes (types, two models) share the same draws, so differences are paired. Where
+    a draw does not mention a type, its counts are nan. Counted as "nothing lost" instead, such draws would
+    hide a loss.
     """
     random = np.random.default_rng(seed)
     size = len(counts)
     table = counts.reshape(size, -1)
-    used = table[table.any(1)]  # the other sentences change no sum: one place in the draw stands for all
+    used = table[
+        table.any(1)
+    ]  # sentences of zeros change no sum: one index in the draw stands for all of them
     shares = np.append(np.full(len(used), 1 / size), 1 - len(used) / size)
     at_a_time = max(1, _CELLS // (len(used) + 1))
     parts = []
@@ -88,12 +90,12 @@ def resampled(counts: Floats, seed: int, resamples: int = RESAMPLES) -> Floats:
 
 
 def interval(value: float, drawn: Floats) -> Interval:
-    """The middle 95 % of what was drawn. At least one draw must mention the type."""
+    """The middle 95 % of the resampled figures. At least one draw must mention the type."""
     low, high = np.nanpercentile(drawn, [2.5, 97.5])
     return Interval(float(value), float(low), float(high))
 
 
 def _percent(part: Floats, whole: Floats) -> Floats:
-    """nan stays nan: it is not 0."""
+    """nan stays nan; it does not become 0."""
     result: Floats = 100 * part / np.where(whole == 0, 1, whole)
     return result

@@ -1,4 +1,4 @@
-"""Scores and the sentences that they were measured on, as they are kept with a step."""
+"""Scores and the sentences that they were measured on, as saved with a step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOT_RECORDED = "the sentences are not recorded"
 
 @dataclass(frozen=True)
 class Measured:
-    """``on`` is None where an earlier version of cfner did not record the sentences. ``said``: what it wrote
-    about them.
+    """``on`` is None where an earlier version of cfner did not record the sentences. ``said`` is what it
+    wrote about them.
     """
 
     scores: Scores
@@ -29,7 +29,7 @@ class Measured:
         return f"{NOT_RECORDED} ({self.said})" if self.said else NOT_RECORDED
 
     def comparable(self) -> Scores:
-        """The scores of the types that the sentences mention: of others they say nothing."""
+        """The scores of the types that the sentences mention: the other types cannot be scored on them."""
         if self.on is None:
             return self.scores
         return self.scores.without([t for t in self.scores.counts if t not in self.on.mentions])
@@ -57,11 +57,11 @@ class Measured:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Measured:
-        """What ``to_json`` wrote, now or in an earlier version; a KeyError or a ValueError otherwise."""
+        """Reads what any version's ``to_json`` wrote; raises a KeyError or a ValueError for anything else."""
         on = SentenceSet.from_json(data["set"]) if "set" in data else None
         return Measured(Scores.from_json(data), on, str(data.get("scored_on", "")))
 
 
 def over_all(scored: Collection[str], known: Collection[str]) -> bool:
-    """Whether a mean over the types ``scored`` is one over all types that a model knows."""
+    """Whether a mean over the types ``scored`` covers all types that a model knows."""
     return bool(known) and set(known) <= set(scored)

@@ -13,12 +13,12 @@ SpansPerSentence = Sequence[Collection[Span]]
 
 
 def score(gold: SpansPerSentence, predicted: SpansPerSentence, types: Iterable[str] | None = None) -> Scores:
-    """Entity-level counts, sentence by sentence: a mention is found if its words and its type are right.
+    """Entity-level counts, sentence by sentence: a mention is correct if its words and its type are right.
 
     On valid sequences this is seqeval's default mode. ``types`` are all types that the model has learned so
-    far; they decide what the macro F1 is a mean of. Without them, it is over the types that occur in ``gold``
-    or ``predicted``, as in seqeval. Gold mentions of a type outside ``types`` are refused, since nobody could
-    find them. Predicted mentions of a type outside ``types`` stay in, as false positives of the micro scores.
+    far; the macro F1 is their mean. Without ``types``, the mean is over the types that occur in ``gold`` or
+    ``predicted``, as in seqeval. A gold mention of a type outside ``types`` raises an error, since no model
+    could find it. Predicted mentions of such a type count as false positives of the micro scores.
     """
     _same_number(gold, predicted)
     found: Counter[str] = Counter()
@@ -41,7 +41,7 @@ def score(gold: SpansPerSentence, predicted: SpansPerSentence, types: Iterable[s
 def score_labelled(
     sentences: Sequence[Sentence], predicted: SpansPerSentence, types: Collection[str]
 ) -> Scores:
-    """Scores of those of ``types`` that the sentences mention: of the others they say nothing."""
+    """Scores of those of ``types`` that the sentences mention: the others cannot be scored on them."""
     mentioned = {type_ for sentence in sentences for type_ in sentence.types}
     scored = [type_ for type_ in types if type_ in mentioned]
     gold = [sentence.only(scored).spans for sentence in sentences]
@@ -55,7 +55,7 @@ def confusions(
     old_types: Collection[str],
     new_types: Collection[str],
 ) -> Confusions:
-    """How many old-type words were lost to O, and how many O and old-type words were taken by new types.
+    """How many old-type words were predicted as O, and how many O and old-type words as a new type.
 
     ``lengths`` are the numbers of words of the sentences.
     """
@@ -102,5 +102,5 @@ def _refuse_unlisted_gold(gold_types: Iterable[str], listed: Collection[str]) ->
     if unlisted:
         raise ConfigError(
             f"The gold data mentions the type '{unlisted[0]}', which is not among the types to score.",
-            remedy=f"{nearest(unlisted[0], listed)} Score only what was to be learned: sentence.only(types).",
+            remedy=f"{nearest(unlisted[0], listed)} Score only the learned types: sentence.only(types).",
         )

@@ -1,9 +1,10 @@
-"""Did a second model get worse, or is it chance? A randomisation test over sentences.
+"""Is a second model worse, or is the difference chance? A paired randomisation test over sentences.
 
-If the two models are equal, it does not matter which of them gave which answer to a sentence. So the answers
-are swapped at random, sentence by sentence, thousands of times, and the measured loss is held against the
-losses that come about that way. Many figures give many chances to look bad, so each one is held against the
-*largest* standardised loss of every swap: the chance of any false alarm is that of the run, not of a figure.
+If the two models are equally good, it does not matter which of them gave which answer to a sentence. So the
+test swaps the answers at random, sentence by sentence, thousands of times, and compares the measured loss
+with the losses of the swaps. Testing many figures gives many chances of a false alarm, so each figure is
+compared with the *largest* standardised loss of every swap. This bounds the chance of any false alarm in the
+whole run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def standardised(losses: Floats, errors: Floats) -> Floats:
 
 
 def share_reached(largest: Floats, measured: Floats) -> Floats:
-    """[N], [...] -> [...]: how often chance gets so far; what was measured is one of the swaps."""
+    """[N], [...] -> [...]: how often chance gets as far; the measured loss counts as one of the swaps."""
     ordered = np.sort(largest)
     below = np.searchsorted(ordered, measured - TIE)
     result: Floats = (1 + len(ordered) - below) / (1 + len(ordered))
@@ -61,7 +62,7 @@ def share_reached(largest: Floats, measured: Floats) -> Floats:
 
 
 def p_values(measured: Floats, drawn: Floats) -> Floats:
-    """[K], [N, K] -> [K]: one-sided; each loss is held against the largest of all K in every swap."""
+    """[K], [N, K] -> [K]: one-sided; each loss is compared with the largest of all K in every swap."""
     errors = spread(drawn)
     largest = standardised(drawn, errors).max(axis=1, initial=-np.inf)
     return share_reached(largest, standardised(measured, errors))

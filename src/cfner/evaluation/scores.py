@@ -1,4 +1,4 @@
-"""What an evaluation found: counts first, percentages computed from them. All shares are in percent."""
+"""The result of an evaluation: counts, and percentages computed from them. All shares are in percent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 from cfner.corpus.sentence import Span
 from cfner.files.html import notebook, notebook_bar, notebook_table, word
 
-Count = Annotated[int, Field(strict=True, ge=0, le=10**15)]  # what can be counted, and computed with
+Count = Annotated[int, Field(strict=True, ge=0, le=10**15)]  # bounded, so that arithmetic on it is safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Confusions:
 
 @dataclass(frozen=True)
 class Scores:
-    """Entity-level counts per type, and what follows from them.
+    """Entity-level counts per type, and the scores computed from them.
 
-    ``types`` are the types that the model should know, and those that the macro F1 is a mean of. ``counts``
-    has an entry for each of them, and for every other type that was predicted: its mentions are false
-    positives in the micro scores.
+    ``types`` are the types that the model should know; the macro F1 is their mean. ``counts`` has an entry
+    for each of them, and for every other type that was predicted: its mentions are false positives in the
+    micro scores.
     """
 
     types: tuple[str, ...]
@@ -100,12 +100,12 @@ class Scores:
         """The mean of the F1 of ``types``, each counting the same; 0 when there are none.
 
         A type that the data does not mention and the model does not predict counts as 0. (seqeval leaves such
-        types out, which would make the mean of one step stand for other types than that of the next.)
+        types out, so that two steps would be means over different types.)
         """
         return sum(self.counts[type_].f1 for type_ in self.types) / len(self.types) if self.types else 0.0
 
     def without(self, types: Collection[str]) -> Self:
-        """The same scores with some types set aside, their predictions included."""
+        """The same scores without some types and without their predictions."""
         return replace(
             self,
             types=tuple(type_ for type_ in self.types if type_ not in types),
@@ -113,7 +113,7 @@ class Scores:
         )
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: a row per type, with a bar for its F1."""
+        """The view in a notebook: a row per type, with a bar for its F1."""
         rows = [_row(word(type_), counts) for type_, counts in self.counts.items()]
         rows.append(_row("<b>all (micro)</b>", self.micro))
         rows.append(["<b>all (macro)</b>", notebook_bar(self.macro_f1), "", "", "", ""])
@@ -125,7 +125,7 @@ class Scores:
         return {type_: self.counts[type_].f1 for type_ in self.types}
 
     def figures(self) -> dict[str, Any]:
-        """In percent; of the counts only how often the data mentions each of ``types``."""
+        """Percentages; of the counts only how often the data mentions each of ``types``."""
         return {
             "micro_f1": self.micro_f1,
             "macro_f1": self.macro_f1,
@@ -135,7 +135,7 @@ class Scores:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Counts to read back, percentages to look at."""
+        """Counts, which ``from_json`` reads, and percentages for human readers."""
         return {
             "types": list(self.types),
             "micro_f1": self.micro_f1,
@@ -152,11 +152,11 @@ class Scores:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Scores:
-        """The scores that ``to_json`` wrote; what is not of that shape raises a KeyError or a ValueError."""
+        """The scores that ``to_json`` wrote; any other shape raises a KeyError or a ValueError."""
         scores = TypeAdapter(Scores).validate_python({**data, "counts": data["per_type"]})
         if not scores.counts.keys() >= set(scores.types):
-            raise ValueError("'types' has one that was not counted")
-        for name in ("micro_f1", "macro_f1"):  # computed again here, but others read them in the file
+            raise ValueError("'types' contains a type that has no counts")
+        for name in ("micro_f1", "macro_f1"):  # cfner computes them again, but other programs read them
             if type(data[name]) not in {int, float}:
                 raise ValueError(f"'{name}' is not a number")
         return scores
@@ -180,5 +180,5 @@ def _row(name: str, counts: Counts) -> list[str]:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """``part`` of ``whole`` in percent, None when there is no whole."""
+    """``part`` of ``whole`` in percent; None when ``whole`` is 0."""
     return 100 * part / whole if whole else None

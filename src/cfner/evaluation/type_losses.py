@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from cfner.evaluation.scores import Scores
 
 ENOUGH_MENTIONS: Final = 30  # in the test data; with fewer, a type's F1 is too noisy for a mean over types
-MANY_MENTIONS: Final = 100  # for a figure that is about one type alone
+MANY_MENTIONS: Final = 100  # for a figure about a single type
 
 
 class WorstType(NamedTuple):
@@ -26,7 +26,7 @@ class TypeLosses:
 
     ``when_learned``: after the step that introduced the type. ``at_the_end``: after the last step.
     ``lost``: the difference, negative when the type got better; also None for types of the last step, which
-    had no time to lose anything. ``mentions``: how often the test data mentions each type.
+    could not lose anything yet. ``mentions``: how often the test data mentions each type.
     """
 
     when_learned: Mapping[str, float | None]
@@ -53,8 +53,8 @@ class TypeLosses:
         return _mean(self.at_the_end[type_] for type_ in self._with(least))
 
     def mean_when_learned(self, least: int = ENOUGH_MENTIONS) -> float | None:
-        """This mean and the next two are over the same types, those that have a loss and at least so many
-        test mentions: the third is the first minus the second."""
+        """This mean and the next two are over the same types: those with a loss and at least ``least`` test
+        mentions. The third is the first minus the second."""
         return _mean(self.when_learned[type_] for type_ in self._that_can_lose(least))
 
     def mean_at_the_end(self, least: int = ENOUGH_MENTIONS) -> float | None:
@@ -64,7 +64,7 @@ class TypeLosses:
         return _mean(self.lost[type_] for type_ in self._that_can_lose(least))
 
     def worst_type(self, least: int = MANY_MENTIONS) -> WorstType | None:
-        """Among types with at least so many test mentions; of equal losses the type learned first."""
+        """Among types with at least ``least`` test mentions; of equal losses the type learned first."""
         found = (WorstType(t, lost) for t in self._with(least) if (lost := self.lost[t]) is not None)
         return max(found, key=lambda worst: worst.lost, default=None)
 

@@ -1,1 +1,1 @@
-"""Files and folders, and text made safe to show. It knows nothing of named entities."""
+"""Files, folders, and escaping of text for display. Knows nothing about named entities."""

@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all: write beside, flush, rename, flush the folder."""
+"""Atomic writes of files and folders: write under a temporary name, flush to disk, then rename."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from safetensors import SafetensorError
 
 from cfner.errors import ModelError
 
-PARTIAL = ".partial"  # how a name ends (and begins with a dot) while it is written; folders: .partial-x1y2
+PARTIAL = ".partial"  # the suffix of a (hidden) name while it is being written; folders: .partial-x1y2
 _PARTIAL_NAMES = re.compile(r"\.(?:.*\.)?partial(?:-\w+)?|\.tmp\w{6}", re.DOTALL)  # the last: safetensors'
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux, see renameat2(2)
 
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """A write that fails is told as an error of ours, with its place and the system's reason."""
+    """Turn an OSError of a write into a cfner error with the path and the system's reason."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -30,31 +30,33 @@ def writing(place: Path) -> Iterator[None]:
         raise ModelError(
             f"Writing failed: {reason}.",
             where=str(getattr(error, "filename", None) or place),
-            remedy="Make room there, or choose a folder that may be written to. "
-            "What was saved before is as it was.",
+            remedy="Free disk space there, or choose a writable folder. What was saved before is unchanged.",
         ) from error
 
 
 def write_text_atomic(path: Path, text: str) -> None:
-    """A small file that is either the old one or the new one, whenever the machine stops."""
-    with atomic_file(path) as partial, partial.open("x", encoding="utf-8") as file:  # never through a link
+    """Replace a small file atomically: after a crash it is either the old file or the new one."""
+    with (
+        atomic_file(path) as partial,
+        partial.open("x", encoding="utf-8") as file,
+    ):  # "x": never follows a link
         file.write(text)
 
 
 @contextmanager
 def atomic_file(path: Path, *, flushed: bool = True) -> Iterator[Path]:
-    """The name under which a file is to be written. It gets its own when it is complete and on disk.
+    """The temporary name to write a file under. The file gets its real name when it is complete and on disk.
 
-    ``flushed=False``: for what is said every second and may be lost with the machine's power.
+    ``flushed=False``: skip the flush, for a file that is written every second and may be lost in a power cut.
     """
     partial = temp_path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.unlink(missing_ok=True)  # of a killed process that had this one's number
+        partial.unlink(missing_ok=True)  # left by a killed process with the same process id
         try:
             yield partial
             if flushed:
-                flush(partial)  # its bytes are on disk before its name is
+                flush(partial)  # the content must be on disk before the name is
             partial.replace(path)
             if flushed:
                 flush(path.parent)
@@ -64,15 +66,15 @@ def atomic_file(path: Path, *, flushed: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path, *, refuse: Callable[[Path], None] | None = None) -> Iterator[Path]:
-    """A folder to fill, which gets its name when it is complete and on disk; after an error nothing is left.
+    """A folder to fill. It gets its name when it is complete and on disk; after an error nothing is left.
 
-    ``refuse(path)`` raises if what is there must not be replaced; it is asked before the work and after.
-    Without it nothing is ever replaced.
+    ``refuse(path)`` raises if the existing folder must not be replaced. It is called before the work and
+    again after it. Without it an existing folder is never replaced.
     """
     if refuse is not None:
         refuse(path)
     with writing(path):
-        # if a folder to replace is a link, the one that it leads to is meant
+        # if the folder to replace is a symbolic link, replace its target
         place = path if refuse is None else path.resolve()
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{place.name}{PARTIAL}-", dir=place.parent))
@@ -81,36 +83,36 @@ def atomic_folder(path: Path, *, refuse: Callable[[Path], None] | None = None) -
             partial.chmod(0o755)
             flush_tree(partial)
             if refuse is not None:
-                refuse(path)  # somebody may have written it in the meantime
+                refuse(path)  # another process may have written it in the meantime
             if refuse is not None and place.exists():
                 _take_place(partial, place)
             else:
                 partial.rename(place)
             flush(place.parent)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)  # what was replaced, or what was not finished
+            shutil.rmtree(partial, ignore_errors=True)  # the replaced folder, or an unfinished one
 
 
 def _take_place(partial: Path, folder: Path) -> None:
-    """Give the new folder its name. What was there before has the partial one's name then."""
+    """Give the new folder its name. A folder that was there before then has the partial folder's name."""
     if _exchange(partial, folder):
         return
-    # A kill between these renames leaves the old folder under its other name. That cannot be helped where
-    # names cannot be exchanged.
+    # A kill between these renames leaves the old folder under its temporary name. There is no way around that
+    # where the system cannot exchange two names.
     aside = partial.with_name(partial.name + "-replaced")
     folder.rename(aside)
     try:
         partial.rename(folder)
     except OSError:
-        aside.rename(folder)  # what was there before goes back
+        aside.rename(folder)  # restore the old folder
         raise
     aside.rename(partial)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two names change places at once, so that there is no moment at which one of them is missing.
+    """Exchange two names atomically, so that neither is ever missing. Returns False if that is not possible.
 
-    Linux can do that, on all its usual file systems, but Python has no word for it. False: not done.
+    Linux supports this on all its usual file systems, but Python has no function for it.
     """
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if rename is None:
@@ -121,17 +123,17 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def temp_path(path: Path) -> Path:
-    """Where a file is written before it gets its name; one per process."""
+    """The temporary name under which a file is written; one per process."""
     return path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
 
 
 def is_partial(path: Path) -> bool:
-    """Whether a name is that of a file or folder that was being written: by cfner, or by safetensors."""
+    """Whether a name is that of an unfinished file or folder, written by cfner or by safetensors."""
     return _PARTIAL_NAMES.fullmatch(path.name) is not None
 
 
 def flush_tree(folder: Path) -> None:
-    """Everything in a folder, then the folder."""
+    """Flush everything in a folder to disk, then the folder."""
     for item in folder.iterdir():
         flush_tree(item) if item.is_dir() else flush(item)
     flush(folder)

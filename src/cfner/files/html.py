@@ -1,7 +1,7 @@
-"""HTML made of untrusted text: for pages, and for what objects show of themselves in a notebook.
+"""HTML from untrusted text: for pages, and for the notebook views of objects.
 
-A notebook is light or dark by its own choice and may strip style sheets, so its fragments carry their styles
-with them, in colours that let the ground shine through. They have no script, no link, and no identifier.
+A notebook has a light or dark theme and may strip style sheets. So fragments for it carry inline styles in
+half-transparent colours. They have no script, no link, and no identifier.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from html import escape
 from cfner.files.safe_text import visible
 
 _CELL = "padding:.25em .8em .25em 0;border:0;border-top:1px solid rgba(128,128,128,.25);text-align:{}"
-_HEAT = "13,148,136"  # of bars, as in the pictures of a report
+_HEAT = "13,148,136"  # the colour of bars, as in the pictures of a report
 
 
 def text(value: object) -> str:
-    """Text, never markup; control characters and lone surrogates are made visible."""
+    """Escape a value as text, never markup; control characters and lone surrogates are made visible."""
     return escape(visible(str(value)), quote=True)
 
 
@@ -26,13 +26,13 @@ def word(value: str) -> str:
 
 
 def notebook(*parts: str) -> str:
-    """A fragment for a notebook. Dollar signs in it are no formulas (the classes are MathJax's)."""
+    """A fragment for a notebook. The classes stop MathJax from reading dollar signs as formulas."""
     style = "font:14px/1.5 system-ui,sans-serif;max-width:62rem;overflow-x:auto"
     return f'<div class="tex2jax_ignore mathjax_ignore" style="{style}">{"".join(parts)}</div>'
 
 
 def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """``rows`` are ready cells; the first ``words`` columns are aligned left, the others are figures."""
+    """A table. ``rows`` are escaped cells; the first ``words`` columns are aligned left, the others right."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
         sides = ["left" if column < words else "right;white-space:nowrap" for column in range(len(row))]
@@ -48,7 +48,7 @@ def notebook_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words:
 
 
 def notebook_bar(percent: float) -> str:
-    """A bar of 0 to 100, beside the figure that it shows."""
+    """A bar from 0 to 100, next to its figure."""
     wide = f"{min(max(percent, 0.0), 100.0):.1f}%"
     colours = f"rgba({_HEAT},.75) {wide},rgba(128,128,128,.15) {wide}"
     style = "display:inline-block;width:8em;height:.7em;border-radius:.35em;vertical-align:middle"
@@ -56,7 +56,7 @@ def notebook_bar(percent: float) -> str:
 
 
 def notebook_mark(value: str, label: str, note: str = "") -> str:
-    """Words with the name of their type, in a colour of its own."""
+    """Words with the name of their type, highlighted in the type's colour."""
     hue = zlib.crc32(label.encode("utf-8", "surrogatepass")) % 360
     style = f"background:hsla({hue},75%,50%,.2);border-bottom:2px solid hsla({hue},75%,45%,.7)"
     small = '<small style="font-weight:600;margin-left:.4em;opacity:.85">'

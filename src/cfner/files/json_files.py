@@ -1,4 +1,4 @@
-"""JSON files and arrays: written plainly or atomically, read from folders that anybody may have written."""
+"""JSON files and arrays: written plainly or atomically, and read as untrusted input."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ def read_json(path: Path) -> Any:
     refuse_unusual(path)
     try:
         if path.stat().st_size > _LARGEST_JSON:
-            raise ModelError(
-                "The file is far too large for what it should hold.", where=str(path), remedy=remedy
-            )
+            raise ModelError("The file is far too large for its purpose.", where=str(path), remedy=remedy)
         text = path.read_text(encoding="utf-8")
         value = json.loads(text)
-        if "\\u" in text:  # half of a pair is no sign: it could be neither shown nor written again
+        if "\\u" in text:  # a lone surrogate is not a character: it could be neither shown nor saved
             json.dumps(value, ensure_ascii=False).encode()
         return value
     except (OSError, ValueError, RecursionError) as error:
@@ -39,16 +37,16 @@ def read_json(path: Path) -> Any:
 
 
 def refuse_unusual(path: Path, *, a_folder: bool = False, remedy: str = "Put a copy in its place") -> None:
-    """A link leads out of the model folder, and a pipe has no end: neither is part of a model."""
+    """Refuse links, which lead out of the model folder, and pipes, which have no end."""
     try:
-        mode = path.lstat().st_mode  # one look: another process may make it in this moment
+        mode = path.lstat().st_mode  # one call, so that another process cannot change it in between
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return  # there is none; whoever needs it says so
+        return  # it does not exist; the caller reports that if it matters
     if not (stat.S_ISDIR(mode) if a_folder else stat.S_ISREG(mode)):
         raise ModelError(
             f"This is not a plain {'folder' if a_folder else 'file'}.",
             where=str(path),
-            remedy=f"{remedy}: a model folder holds no links, pipes or devices.",
+            remedy=f"{remedy}: a model folder must not contain links, pipes or devices.",
         )
 
 

@@ -1,4 +1,4 @@
-"""One writer at a time in a folder. The system frees the lock when its holder ends, however it ends."""
+"""One writer at a time in a folder. The system releases the lock when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from cfner.files.atomic import writing
 from cfner.files.json_files import refuse_unusual
 
 FILE = ".lock"
-PATIENCE = 10.0  # seconds that a short piece of work waits for another
-# A child that was forked just before its parent was killed holds on until it first runs, and lets go then.
+PATIENCE = 10.0  # seconds that a short operation waits for the lock
+# A child forked just before its parent was killed keeps the lock until it first runs, and then releases it.
 MOMENT = 1.0
 
-_held: dict[Path, int] = {}  # by this process, with the open file
+_held: dict[Path, int] = {}  # locks that this process holds, with their open file
 
 
 @contextmanager
 def locked(folder: Path, *, wait: float = MOMENT) -> Iterator[None]:
-    """Hold the folder's lock; whoever comes second is told after ``wait`` seconds.
+    """Hold the folder's lock; raises after ``wait`` seconds if another process has it.
 
-    A process may enter its own lock again. The file stays behind, which means nothing: only a living
-    process can hold it.
+    A process may enter a lock that it holds. The lock file stays behind, which does no harm: only a running
+    process can hold the lock.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,12 +41,12 @@ def locked(folder: Path, *, wait: float = MOMENT) -> Iterator[None]:
         yield
     finally:
         if _held.pop(place, None) is not None:
-            os.close(handle)  # frees it
+            os.close(handle)  # releases the lock
 
 
 def _hold(folder: Path, until: float) -> int:
-    """The open file, once it is locked and still the folder's: whoever held it may have removed or renamed
-    the folder meanwhile, and a lock on what was there keeps nobody out.
+    """The open lock file, once it is locked and still in the folder. The earlier holder may have removed or
+    renamed the folder meanwhile, and a lock on the old one would protect nothing.
     """
     while True:
         handle = _opened(folder)
@@ -62,18 +62,18 @@ def _hold(folder: Path, until: float) -> int:
             raise ModelError(
                 "Another process is writing here.",
                 where=str(folder),
-                remedy="Wait until it is done, or choose another folder.",
+                remedy="Wait until it has finished, or choose a different folder.",
             )
         time.sleep(0.05)
 
 
 def _opened(folder: Path) -> int | None:
-    """The lock's file; None if the folder was removed in this moment."""
+    """Open the lock file; None if the folder was removed at this moment."""
     path = folder / FILE
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        refuse_unusual(path, remedy="Remove it")  # through a link it would be made, or locked, elsewhere
-        # and in case it became one in this moment; Windows has neither
+        refuse_unusual(path, remedy="Remove it")  # a link would create or lock a file somewhere else
+        # O_NOFOLLOW, in case it became a link since the check; Windows has neither flag
         flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o644)
@@ -82,7 +82,7 @@ def _opened(folder: Path) -> int | None:
 
 
 def _let_go() -> None:
-    """In a forked child, such as a loader's worker: the lock is the parent's, and must end with it."""
+    """Release locks in a forked child (a data loader's worker): they belong to the parent and end with it."""
     for handle in _held.values():
         os.close(handle)
     _held.clear()
@@ -93,7 +93,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _try(handle: int, folder: Path) -> bool:
-    """Whether nobody else has it."""
+    """Try to lock; False if another process holds the lock."""
     try:
         _lock(handle)
     except OSError as error:
@@ -102,7 +102,7 @@ def _try(handle: int, folder: Path) -> bool:
         raise ModelError(
             f"The folder cannot be locked: {error.strerror or error}.",
             where=str(folder),
-            remedy="Choose a folder on a file system that has locks, such as a local disk.",
+            remedy="Choose a folder on a file system that supports locks, such as a local disk.",
         ) from error
     return True
 
@@ -116,7 +116,7 @@ if sys.platform == "win32":
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
     def _is_at(handle: int, path: Path) -> bool:
-        return True  # a file that is open can be neither removed nor renamed there
+        return True  # Windows can neither remove nor rename an open file
 else:
     import fcntl
 

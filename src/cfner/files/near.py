@@ -1,4 +1,4 @@
-"""A path that is not there: which one was probably meant."""
+"""For a path that does not exist: find the one that was probably meant."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Callable
 from pathlib import Path
 
-_ALIKE = 0.6  # difflib's ratio of two names; one wrong letter of four is above it
+_ALIKE = 0.6  # difflib's ratio of two names; one wrong letter in four is above it
 
 
 def nearest_path(path: str | Path, fits: Callable[[Path], bool] = Path.exists) -> Path | None:
-    """What is on disk and is spelled nearly like ``path``, which is not there; every part may be misspelt."""
+    """The existing path that is spelled most like ``path``; every part may be misspelt."""
     asked = Path(path).expanduser()
     found = Path(asked.anchor)
     parts = asked.parts[1:] if asked.anchor else asked.parts
@@ -31,6 +31,6 @@ def nearest_path(path: str | Path, fits: Callable[[Path], bool] = Path.exists) -
 
 
 def did_you_mean(path: str | Path, fits: Callable[[Path], bool] = Path.exists) -> str:
-    """'Did you mean 'x'? ', or nothing."""
+    """'Did you mean 'x'? ', or an empty string."""
     near = nearest_path(path, fits)
     return "" if near is None else f"Did you mean '{near}'? "

@@ -1,4 +1,4 @@
-"""Is this folder cfner's to write in? Every room says which names it leaves there; the rest is the user's."""
+"""Does this folder belong to cfner? Callers list the names that cfner writes; all else is the user's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cfner.files.lock import FILE as LOCK
 
 
 def foreign_items(folder: Path, ours: Collection[str] = ()) -> list[Path]:
-    """What is in a folder besides these names, its lock and what a killed process left half written."""
+    """What a folder contains besides these names, its lock, and partial files of a killed process."""
     try:
         items = sorted(folder.iterdir())
     except FileNotFoundError:
@@ -19,5 +19,5 @@ def foreign_items(folder: Path, ours: Collection[str] = ()) -> list[Path]:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether nothing is there but what a process leaves that was killed as it began."""
+    """Whether a folder is empty, apart from what a process that was killed at its start leaves."""
     return not foreign_items(folder)

@@ -23,26 +23,26 @@ from cfner.errors import StreamError, nearest
 
 OTHER: Final = "O"
 
-# Labels that some published checkpoints carry for positions that are not words. They name no type, and a word
+# Labels in some published checkpoints for positions that are not words. They name no type, and a word
 # predicted as one of them counts as O.
 NOT_FOR_WORDS: Final = frozenset({"X", "[PAD]", "[CLS]", "[SEP]", "<pad>", "<s>", "</s>", "<unk>"})
 
-FORGOTTEN: Final = "X"  # what the labels of a type are called that was taken away
+FORGOTTEN: Final = "X"  # the name of the labels of a removed type
 
-# which new labels share an Other class of their own: those of a type, or those of all types of a step
+# which new labels share an Other class: those of one type, or those of all types of a step
 Grouping = Literal["type", "step"]
 
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """Labels by number. Made by ``start`` (fresh), ``of`` (a checkpoint's labels) and ``grown``.
+    """Labels by number. Made by ``start`` (new model), ``of`` (a checkpoint's labels) and ``grown``.
 
     With ``bare`` labels a type's only label is its name without a prefix (``PER``); the scheme is then IO.
-    A ``merged`` type has the labels of the types that it was made of: several numbers mean the same. A type
-    that was taken away leaves its numbers behind, called ``X``: a word that gets one has no type.
+    A ``merged`` type keeps the labels of the types that were merged: several numbers mean the same type. A
+    removed type leaves its numbers behind, called ``X``: a word that gets one has no type.
 
-    ``groups`` says which labels are decided together, by number (empty: all are). Group 0 shares the Other
-    class that is the label O; each later group has an Other class of its own, which is not a label.
+    ``groups`` says which labels share one softmax, by number (empty: all do). Group 0 shares the Other class
+    that is the label O; each later group has its own Other class, which is not a label.
     """
 
     labels: tuple[str, ...]
@@ -54,7 +54,7 @@ class LabelSpace:
     def __post_init__(self) -> None:
         self._refuse_bad_groups()
         if not any(self.groups):
-            object.__setattr__(self, "groups", ())  # one way to say that there is one group
+            object.__setattr__(self, "groups", ())  # a single group is always written as ()
         if OTHER not in self.labels:
             raise StreamError(
                 f"None of these labels is '{OTHER}', for words outside mentions: {', '.join(self.labels)}.",
@@ -90,15 +90,16 @@ class LabelSpace:
 
     @classmethod
     def start(cls) -> Self:
-        """The space of a fresh model: O alone, to be grown in BIO."""
+        """The space of a new model: O alone, to be grown in BIO."""
         return cls((OTHER,))
 
     @classmethod
     def of(cls, labels: Iterable[str], scheme: Scheme | None = None) -> Self:
-        """The labels of somebody's checkpoint, in its order. The scheme is read off the labels if not given.
+        """The labels of a Hugging Face checkpoint, in its order. Without ``scheme``, it is inferred from
+        them.
 
-        A name that several numbers have (as in an export of merged types) means the same for all of them.
-        Labels alone cannot tell BIO from IOB1 unless a ``B-`` label is missing; BIO is taken otherwise.
+        A name that occurs several times (as in an export of merged types) means the same type each time.
+        Labels alone do not distinguish BIO from IOB1 unless a ``B-`` label is missing; otherwise it is BIO.
         """
         labels = tuple(labels)
         names = [label for label in labels if label != OTHER and label not in NOT_FOR_WORDS]
@@ -128,7 +129,7 @@ class LabelSpace:
 
     @property
     def has_own_others(self) -> bool:
-        """Whether some types have an Other class of their own."""
+        """Whether some types have their own Other class."""
         return bool(self.groups)
 
     @cached_property
@@ -137,12 +138,12 @@ class LabelSpace:
         return self.groups or (0,) * len(self.labels)
 
     def group_of_type(self, type_: str) -> int:
-        """The group in which a type is learned. The types that a merged one was made of may have others."""
+        """The group in which a type is learned. The types merged into it may be in different groups."""
         return self.group_of[self.ids_of([type_])[0]]
 
     @cached_property
     def types_of_groups(self) -> dict[int, frozenset[str]]:
-        """The types that are learned in each group that has one, by its number."""
+        """The types that are learned in each group, by the group's number; only groups with types."""
         found: dict[int, set[str]] = {}
         for type_ in self.types:
             found.setdefault(self.group_of_type(type_), set()).add(type_)
@@ -150,7 +151,7 @@ class LabelSpace:
 
     @cached_property
     def silent(self) -> tuple[int, ...]:
-        """Numbers, besides O's, whose label names no type: it was taken away, or there never was one."""
+        """Numbers, besides O's, whose label names no type: the type was removed, or there never was one."""
         return tuple(
             number
             for number, type_ in enumerate(self._type_by_id)
@@ -159,16 +160,16 @@ class LabelSpace:
 
     @cached_property
     def unheard(self) -> tuple[int, ...]:
-        """Numbers whose whole group names no type any more: whatever it says, nobody listens."""
+        """Numbers of groups in which no type is left: their predictions are never used."""
         heard = {self.group_of[number] for number in self.ids_of(self.types)}
         return tuple(number for number in self.silent if self.group_of[number] not in heard)
 
     def grown(self, new_types: Iterable[str], own: Grouping | None = None) -> Self:
         """This space with the labels of ``new_types`` at the end, in the scheme of this space.
 
-        Types that are here already change nothing, except that labels they lack are added (published
-        checkpoints in IOB1 often have no ``B-`` label for a type whose mentions never touched). ``own``: new
-        types get a group of their own, each type or all of them together; otherwise they join group 0.
+        Known types change nothing, except that missing labels are added (published checkpoints in IOB1 often
+        have no ``B-`` label for a type whose mentions never touched). ``own``: new types get their own group,
+        one per type or one for all of them; otherwise they join group 0.
         """
         if isinstance(new_types, str):
             raise TypeError(f"new_types must be a collection of types, not the string '{new_types}'")
@@ -178,12 +179,14 @@ class LabelSpace:
         labels = tuple(tag[2:] for tag in missing) if self.bare else tuple(missing)
         for label in labels:
             if label == OTHER or label in NOT_FOR_WORDS:  # possible with bare labels only
-                raise StreamError(f"A type cannot be called '{label}' here.", remedy="Give it another name.")
+                raise StreamError(
+                    f"A type cannot be called '{label}' here.", remedy="Choose a different name."
+                )
         groups = self.group_of + self._groups_of_new([tag[2:] for tag in missing], own)
         return type(self)(self.labels + labels, self.scheme, self.bare, self.merged, groups)
 
     def _groups_of_new(self, types: Sequence[str], own: Grouping | None) -> tuple[int, ...]:
-        """For labels to be added, by their types: the group of each. Known types keep theirs."""
+        """The group of each label to be added, by its type. Known types keep their group."""
         last = max(self.group_of)
         new = list(dict.fromkeys(type_ for type_ in types if type_ not in self.types))
         numbers = {
@@ -193,8 +196,8 @@ class LabelSpace:
         return tuple(numbers[type_] if type_ in numbers else self.group_of_type(type_) for type_ in types)
 
     def without(self, types: Sequence[str]) -> Self:
-        """The same labels, those of ``types`` called X. Numbers and groups stay: a word may still be given
-        such a number, which then means that its group found nothing.
+        """The same labels, with those of ``types`` renamed to X. Numbers and groups stay: the model may still
+        predict such a number, which then means that its group found nothing.
         """
         gone = set(self.ids_of(types))
         labels = tuple(FORGOTTEN if number in gone else label for number, label in enumerate(self.labels))
@@ -204,7 +207,7 @@ class LabelSpace:
     def renamed(self, types: Sequence[str], into: str) -> Self:
         """The same labels with ``types`` called ``into``: one of them to rename it, several to merge them.
 
-        Only names change, never a number. ``into`` may be one of ``types``, but no other known type.
+        Only names change, never a number. ``into`` may be one of ``types``, but not another known type.
         """
         chosen = list(dict.fromkeys(types))
         for type_ in chosen:
@@ -216,12 +219,12 @@ class LabelSpace:
                 remedy=f"To make them one type, merge '{into}' with them.",
             )
         if chosen == [into] or not chosen:
-            raise StreamError(f"'{into}' is called so already.", remedy="Give another name.")
+            raise StreamError(f"The type is already called '{into}'.", remedy="Choose a different name.")
         reserved = self.bare and (into == OTHER or into in NOT_FOR_WORDS)
         if not into or reserved or not into.isprintable() or any(sign.isspace() for sign in into):
             raise StreamError(
                 f"A type cannot be called {into!r} here.",
-                remedy="Give a name of visible signs, without blanks.",
+                remedy="Choose a name of visible characters without whitespace.",
             )
         labels = tuple(
             label[: len(label) - len(type_)] + into if type_ is not None and type_ in chosen else label
@@ -247,7 +250,7 @@ class LabelSpace:
     def encode(self, sentence: Sentence) -> list[int]:
         """One label number per word.
 
-        In IO, touching mentions of one type look like one; ``decode`` cannot tell them apart again.
+        In IO, touching mentions of one type look like one; ``decode`` cannot separate them again.
         """
         for type_ in sorted(sentence.types.difference(self.types)):
             raise self._unknown(type_, where=sentence.source)
@@ -255,14 +258,14 @@ class LabelSpace:
         for tag in tags:
             if tag not in self._id_of_tag:
                 raise StreamError(
-                    f"There is no label '{tag}', although there are others of its type.",
+                    f"There is no label '{tag}', although its type has other labels.",
                     where=sentence.source,
                     remedy="Complete the label space with labels.grown(types) first.",
                 )
         return [self._id_of_tag[tag] for tag in tags]
 
     def decode(self, ids: Sequence[int]) -> tuple[Span, ...]:
-        """The mentions in a sequence of label numbers; what is invalid is repaired as in ``corpus.tags``."""
+        """The mentions in a sequence of label numbers; invalid ones are repaired as in ``corpus.tags``."""
         self._refuse_outside(ids)
         spans, _ = spans_from_tags([self._tags[number] for number in ids], self.scheme)
         return tuple(spans)
@@ -278,12 +281,12 @@ class LabelSpace:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The space that ``to_json`` told; what is not of that shape raises a KeyError or a TypeError."""
+        """The space that ``to_json`` wrote; any other shape raises a KeyError or a TypeError."""
         for key, value in (("labels", data["labels"]), ("merged", data.get("merged", []))):
             if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-                raise TypeError(f"'{key}' is not a list of texts")
+                raise TypeError(f"'{key}' is not a list of strings")
         if not isinstance(data["bare"], bool):
-            raise TypeError("'bare' is neither true nor false")
+            raise TypeError("'bare' is not a boolean")
         groups = data.get("groups", [])
         if not isinstance(groups, list) or any(type(group) is not int for group in groups):
             raise TypeError("'groups' is not a list of numbers")
@@ -292,12 +295,12 @@ class LabelSpace:
 
     @cached_property
     def _tags(self) -> tuple[str, ...]:
-        """Each label as a tag of the scheme: with its prefix, O for what names no type."""
+        """Each label as a tag of the scheme: with its prefix, or O if it names no type."""
         return tuple(self._tag(label) for label in self.labels)
 
     @cached_property
     def _id_of_tag(self) -> dict[str, int]:
-        # of several numbers that mean the same, words are labelled with the first
+        # where several numbers mean the same, words are labelled with the first
         by_tag = {tag: number for number, tag in reversed(tuple(enumerate(self._tags)))}
         return by_tag | {OTHER: self.other_id}
 
@@ -326,7 +329,7 @@ class LabelSpace:
         )
 
     def _refuse_outside(self, ids: Sequence[int]) -> None:
-        # A negative number (such as the -100 of ignored positions) would count from the end in silence.
+        # A negative number (such as the -100 of ignored positions) would silently count from the end.
         for number in ids:
             if not 0 <= number < len(self.labels):
                 raise IndexError(f"label number {number} is outside 0..{len(self.labels) - 1}")

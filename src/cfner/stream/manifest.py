@@ -1,4 +1,6 @@
-"""A stream as facts: counts, hashes and overlaps. They tell two people whether they hold the same split."""
+"""A stream's manifest: counts, hashes and overlaps. With it two people can check that they use the same
+split.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def sentences_hash(sentences: Iterable[Sentence]) -> str:
-    """sha256 over the words and mentions in order; where the sentences came from does not matter."""
+    """sha256 over the words and mentions in order; the sentences' source does not matter."""
     digest = hashlib.sha256()
     for sentence in sentences:
         mentions = [[span.start, span.end, span.type] for span in sentence.spans]
@@ -31,15 +33,15 @@ def settings_hash(settings: Mapping[str, Any]) -> str:
 
 
 def _canonical(value: object) -> bytes:
-    # ASCII escapes: lone surrogates, which a damaged text may hold, have no UTF-8 form. The line feed keeps
+    # ASCII escapes: lone surrogates, which damaged text may contain, have no UTF-8 form. The line feed keeps
     # neighbouring values apart.
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return f"{text}\n".encode("ascii")
 
 
 def manifest_of(stream: TaskStream) -> dict[str, Any]:
-    """What ``TaskStream.manifest`` gives."""
-    # What the hash covers: all that a result can depend on, and nothing that differs between machines.
+    """The content of ``TaskStream.manifest``."""
+    # The hash covers everything that a result can depend on, and nothing that differs between machines.
     identity = {
         "format": 1,
         "setting": stream.setting,
@@ -94,7 +96,7 @@ def _warnings(stream: TaskStream) -> list[str]:
 
 
 def left_out_of(stream: TaskStream) -> list[str]:
-    """What of the corpus no step learns from, in words."""
+    """Which parts of the corpus no step learns from, as sentences."""
     said = []
     if stream.dropped_types:
         counts = ", ".join(f"{name} ({count})" for name, count in stream.dropped_types.items())
@@ -111,8 +113,8 @@ def left_out_of(stream: TaskStream) -> list[str]:
 def _overlaps(stream: TaskStream) -> list[dict[str, Any]]:
     """Which slices, dev and test data share sentences (the same words, whatever their labels), and how many.
 
-    Only numbers: a manifest is handed on with a model, the text may be private. No index is in two slices;
-    but a sentence that the corpus holds twice may be.
+    Only numbers: a manifest is passed on with a model, and the text may be private. No index is in two
+    slices, but a sentence that occurs twice in the corpus may be.
     """
     parts = {step.name: part for step, part in zip(stream, stream.slices, strict=True)}
     keys = {

@@ -13,15 +13,15 @@ from cfner.stream.manifest import sentences_hash
 
 _Hash = Annotated[str, Field(strict=True, pattern=r"\A[0-9a-f]{64}\z")]
 _Number = Annotated[int, Field(strict=True, ge=0, le=10**15)]
-_SHORT = 16  # digits of a hash in names of files and where it is shown
+_SHORT = 16  # hash digits in file names and in output
 
 
 @dataclass(frozen=True)
 class SentenceSet:
-    """Labelled sentences, known by the hash of their words and of all their labels. Two are equal if that is.
+    """Labelled sentences, identified by the hash of their words and of all their labels.
 
     ``mentions`` counts all labelled types, also those that a model does not know. ``name`` says where the
-    sentences are from, without the path: that is nobody else's business.
+    sentences are from, without the path, which is private.
     """
 
     hash: _Hash
@@ -31,7 +31,7 @@ class SentenceSet:
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], name: str) -> SentenceSet:
-        """``sentences`` with all their labels; those without words do not count."""
+        """``sentences`` with all their labels; sentences without words are not counted."""
         read = [sentence for sentence in sentences if len(sentence)]
         return cls(sentences_hash(read), len(read), dict(sorted(mention_counts(read).items())), name)
 
@@ -54,5 +54,5 @@ class SentenceSet:
 
     @staticmethod
     def from_json(data: Any) -> SentenceSet:
-        """What ``to_json`` wrote; a ValueError for anything else."""
+        """Reads what ``to_json`` wrote; raises a ValueError for anything else."""
         return TypeAdapter(SentenceSet).validate_python(data)

@@ -27,7 +27,7 @@ class Slices:
 
 
 def quotas(sentences: int, groups: TypeGroups) -> list[int]:
-    """How many sentences each slice may hold. Whole-number arithmetic: the same on every machine."""
+    """How many sentences each slice may hold. Integer arithmetic: the same on every machine."""
     types = sum(len(group) for group in groups)
     return [sentences * len(group) // types for group in groups]
 
@@ -35,7 +35,7 @@ def quotas(sentences: int, groups: TypeGroups) -> list[int]:
 def greedy_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
     """Algorithm 1: a sentence goes to the slice of its rarest type whose slice is not full.
 
-    Sentences are visited in the order given. One without such a type goes to a slice drawn at random from
+    Sentences are visited in the given order. One without such a type goes to a slice drawn at random from
     those that are not full; once all are full, the rest is leftover. Rarity is the number of mentions in
     ``sentences``; types of equal rarity keep the order of ``groups``.
     """
@@ -54,7 +54,7 @@ def greedy_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int =
             if not not_full:
                 leftover.append(index)
                 continue
-            # Not rng.choice: Python promises only random() to give the same numbers in later versions.
+            # Not rng.choice: Python guarantees only for random() that later versions give the same numbers.
             chosen = not_full[int(draw() * len(not_full))]
         parts[chosen].append(index)
         room[chosen] -= 1
@@ -64,7 +64,7 @@ def greedy_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int =
 
 
 def even_slices(sentences: Sequence[Sentence], groups: TypeGroups, seed: int = 0) -> Slices:
-    """Slices of the same sizes, filled one after the other without regard to what the sentences mention."""
+    """Slices of the same sizes, filled one after the other, whatever types the sentences mention."""
     _slice_of_type(groups)
     ends = [0, *itertools.accumulate(quotas(len(sentences), groups))]
     parts = tuple(tuple(range(start, end)) for start, end in itertools.pairwise(ends))
@@ -75,10 +75,10 @@ SAMPLINGS: Final = {"greedy": greedy_slices, "random": even_slices}
 
 
 def slices_by(sampling: str, sentences: Sequence[Sentence], groups: TypeGroups, seed: int) -> Slices:
-    """The slices of the sampling of that name, over the sentences in a seeded random order.
+    """The slices of the named sampling, over the sentences in a seeded random order.
 
-    The paper's training set is a set. Visiting a file in its own order would go wrong where it is sorted by
-    topic: slices fill up with the topics that come first, and later types find theirs full.
+    The paper's training set has no order. The order of a file that is sorted by topic would do harm: the
+    first topics fill the slices, and later types find theirs full.
     """
     if sampling not in SAMPLINGS:
         raise ConfigError(f"There is no sampling '{sampling}'.", remedy=nearest(sampling, SAMPLINGS))
@@ -95,7 +95,9 @@ def slices_by(sampling: str, sentences: Sequence[Sentence], groups: TypeGroups, 
 def _generator(seed: int) -> random.Random:
     if seed < 0:
         # Python seeds with the absolute value: -1 and 1 would be the same split under two names.
-        raise ConfigError(f"The seed of the sampling is {seed}.", remedy="Give a whole number of 0 or more.")
+        raise ConfigError(
+            f"The sampling seed must be 0 or more, not {seed}.", remedy="Give a larger integer."
+        )
     return random.Random(seed)  # noqa: S311 - a split, not a secret
 
 
@@ -110,5 +112,5 @@ def _slice_of_type(groups: TypeGroups) -> dict[str, int]:
                 )
             slice_of[type_] = j
     if not slice_of:
-        raise StreamError("There is no type to learn.", remedy="Give at least one step with one type.")
+        raise StreamError("There are no types to learn.", remedy="Give at least one step with one type.")
     return slice_of

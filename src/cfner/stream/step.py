@@ -1,4 +1,4 @@
-"""One round of learning: the types it brings, its data, and what a learner may see of it."""
+"""One step of learning: its new types, its data, and what a learner may see of it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Data = TypeVar("Data")
 class Slice(NamedTuple):
     """Text, and the types that are completely annotated in it: there, a word without a label is a true O.
 
-    In replayed old sentences a label says what it says, and no label says nothing: ``annotated`` is empty.
-    In ``unlabelled`` text nothing is said at all.
+    In replayed old sentences labels are right, but a missing label means nothing: ``annotated`` is empty.
+    ``unlabelled`` text has no labels at all.
     """
 
     sentences: Sentences
@@ -30,14 +30,14 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One round of learning.
+    """One step of learning.
 
     ``types`` are labelled in this step's data (current types); ``known`` were learned before and are not
     labelled here. ``train`` and ``dev`` carry the labels of ``types`` alone. ``replay`` are old sentences, if
-    there are any: labelled with known types alone. ``unlabelled`` is text to be reminded of old types by,
-    from which the old model chooses. A step without types (a consolidation) reads all of it, and nothing
-    else. ``stop_after``: the epoch that training stops after, the schedule being that of all epochs. What
-    else a stream knows about the step is hidden from a learner, and comes through the properties below.
+    there are any, labelled with known types alone. ``unlabelled`` is text for rehearsing old types, from
+    which the old model chooses. A step without types (a consolidation) reads all of it, and nothing else.
+    ``stop_after``: stop training after this epoch, on the learning-rate schedule of all epochs. True labels
+    that the stream knows are hidden from a learner; only the properties below give them.
     """
 
     types: tuple[str, ...]
@@ -49,7 +49,9 @@ class Step:
     replay: Sentences = field(default=(), repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
     stop_after: int | None = None
-    stream: Mapping[str, Any] | None = field(default=None, repr=False)  # how its stream was made, if of one
+    stream: Mapping[str, Any] | None = field(
+        default=None, repr=False
+    )  # how its stream was made, if it has one
     # Slices so far (this one last) and dev data with their true labels; None for a step outside a stream.
     _slices: tuple[Sentences, ...] | None = field(default=None, repr=False)
     _dev: Sentences | None = field(default=None, repr=False)
@@ -61,7 +63,7 @@ class Step:
         if repeated := [t for t, times in Counter(self.types_so_far).items() if times > 1]:
             raise StreamError(
                 f"'{self.name}' has the type '{repeated[0]}' more than once, as current or known.",
-                remedy="Types labelled in the step's data are current; known are all others learned before.",
+                remedy="Types labelled in the step's data are current; other types learned before are known.",
             )
         self._refuse_stray((*self.train, *self.dev), self.types, "one of its types")
         self._refuse_stray(self.replay, self.known, "a known type that this step does not label")
@@ -79,7 +81,7 @@ class Step:
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What is recorded of the sentences: their number, their hash and the mentions of each type."""
+        """What is recorded about the sentences: their number, their hash and the mentions of each type."""
         more = {"replay": self.replay, "unlabelled": self.unlabelled}
         parts = {"train": self.train, "dev": self.dev, **{name: part for name, part in more.items() if part}}
         return {
@@ -98,7 +100,7 @@ class Step:
 
     @property
     def slices(self) -> tuple[Slice, ...]:
-        """What a learner sees: its own data, then replayed sentences, then unlabelled ones."""
+        """What a learner sees: the step's data, then replayed sentences, then unlabelled ones."""
         own = Slice(self.train, frozenset(self.types))
         replayed = (Slice(self.replay, frozenset()),) if self.replay else ()
         unlabelled = (Slice(self.unlabelled, frozenset(), unlabelled=True),) if self.unlabelled else ()
@@ -106,12 +108,12 @@ class Step:
 
     @property
     def joint_slices(self) -> tuple[Slice, ...]:
-        """What only the upper bound sees: all slices so far with all labels so far."""
+        """Only for the upper bound: all slices so far with all labels so far."""
         return (Slice(self.joint_train, frozenset(self.types_so_far)),)
 
     @property
     def own_slices(self) -> tuple[Slice, ...]:
-        """What only the fair bound sees: all slices so far, each labelled with its own types alone."""
+        """Only for the fair bound: all slices so far, each labelled with its own types alone."""
         slices = self._of_stream(self._slices, "own_slices")
         types = self._of_stream(self._types, "own_slices")
         return tuple(Slice(only(part, its), frozenset(its)) for part, its in zip(slices, types, strict=True))

@@ -1,4 +1,4 @@
-"""A corpus as a stream of steps: each brings new types and a slice of sentences labelled with those alone."""
+"""A corpus as a stream of steps: each has new types and a slice of sentences labelled with those alone."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class TaskStream:
     leftover: int
     dropped_types: Mapping[str, int]
     left_out_types: tuple[str, ...]
-    # what steps are scored on, with the labels of dropped types too: the file as others know it
+    # the test data for scoring, with the labels of dropped types too: the file as published
     test_set: SentenceSet = field(repr=False)
     unlabelled: Sentences = field(default=(), repr=False)
-    taken: Mapping[str, Any] = field(default_factory=dict, repr=False)  # which part of the corpus
+    taken: Mapping[str, Any] = field(default_factory=dict, repr=False)  # which part of the corpus was used
 
     @classmethod
     def split(
@@ -58,13 +58,13 @@ class TaskStream:
         """FG-``first``-PG-``per_step``: that many types in the first step and in each later one.
 
         ``order`` is the order of learning (alphabetical if not given); types that it does not name are left
-        out. Types with fewer than ``min_mentions`` training mentions are dropped. When the types do not come
-        out even, the last step is smaller. ``unlabelled``: text that later steps may be reminded by; labels
-        that it has are dropped. ``scored_split``: what the corpus's ``test`` is called where scores are kept.
+        out. Types with fewer than ``min_mentions`` training mentions are dropped. If the types do not divide
+        evenly, the last step is smaller. ``unlabelled``: text for rehearsing old types in later steps; its
+        labels are dropped. ``scored_split``: the name under which scores on the corpus's ``test`` are saved.
         """
         for name, value in {"first": first, "per_step": per_step}.items():
             if value < 1:
-                raise ConfigError(f"{name} is {value}.", remedy="Give a whole number of 1 or more.")
+                raise ConfigError(f"{name} must be 1 or more, not {value}.", remedy="Give a larger integer.")
         train, dev, test = tuple(corpus.train), tuple(corpus.dev), tuple(corpus.test)
         mentions = mention_counts(train)
         everywhere = {*mentions, *mention_counts(dev), *mention_counts(test)}
@@ -113,7 +113,7 @@ class TaskStream:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """What has to be known to make the stream again from the same corpus."""
+        """The settings that make the same stream again from the same corpus."""
         return {
             "first": self.first,
             "per_step": self.per_step,
@@ -137,7 +137,7 @@ class TaskStream:
                 _slices=self.slices[: index + 1],
                 _dev=self.dev,
                 _types=self.types_per_step[: index + 1],
-                unlabelled=self.unlabelled if index else (),  # a first step has nothing to be reminded of
+                unlabelled=self.unlabelled if index else (),  # a first step has no old types to rehearse
                 stream=self.recipe,
             )
             for index, types in enumerate(self.types_per_step)
@@ -158,11 +158,11 @@ class TaskStream:
         return only(self.test, until.types_so_far)
 
     def manifest(self) -> dict[str, Any]:
-        """The split as JSON-able facts. Its ``hash`` covers data and settings, not the name of the corpus."""
+        """The split as JSON data. Its ``hash`` covers data and settings, not the name of the corpus."""
         return manifest_of(self)
 
     def left_out(self) -> list[str]:
-        """What of the corpus no step learns from, in words: types below ``min_mentions``, and the rest."""
+        """Which parts of the corpus no step learns from: types below ``min_mentions``, and the rest."""
         return left_out_of(self)
 
     @property

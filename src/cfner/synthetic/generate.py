@@ -1,8 +1,8 @@
-"""The demo corpus: clinical-style notes that the package writes itself, with the sixteen types of I2B2.
+"""The demo corpus: generated clinical-style notes with the sixteen types of I2B2.
 
-Nobody's data, yet not a toy: a surface form tells little about its type (the same name is a doctor here, a
-patient there, and part of a street elsewhere), and neither the templates nor the values of the test split
-occur in training.
+It contains nobody's data, yet it is not a toy. A surface form says little about its type (the same name is a
+doctor here, a patient there, and part of a street elsewhere). Neither the templates nor the values of the
+test split occur in training.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)+|\w+|[^\w\s]")
 
 
 class Template(NamedTuple):
-    """A text with slots. ``home`` is the split it was written for: training and test share none."""
+    """A text with slots. ``home`` is the split it was written for: training and test share no template."""
 
     id: str
     family: str
@@ -45,7 +45,7 @@ class Template(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A stretch of text that is one mention (``type``) or no part of any."""
+    """A piece of text that is one mention (``type``), or part of none."""
 
     text: str
     type: str | None = None
@@ -59,17 +59,17 @@ def generate(
     *,
     known_templates: float = 0.0,
 ) -> Corpus:
-    """Write a corpus of so many sentences; the same arguments give the same sentences, everywhere.
+    """Generate a corpus of this size; the same arguments give the same sentences on every machine.
 
     The splits share no value (names, places, numbers). Test templates are not used elsewhere; half of the
-    validation sentences are of training templates, half of templates of their own. The ``source`` of a
-    sentence is ``template:`` and its template ids, joined by ``+``. ``known_templates``: that share of the
-    test sentences is of training templates, with names and numbers that training does not have.
+    validation sentences use training templates, half use validation templates. The ``source`` of a sentence
+    is ``template:`` and its template ids, joined by ``+``. ``known_templates``: this share of the test
+    sentences uses training templates, with names and numbers that do not occur in training.
     """
     sizes = dict(zip(SPLITS, (train, dev, test), strict=True))
     for name, count in sizes.items():
         if count < 0:
-            raise ConfigError(f"{name}={count} sentences were asked for.", remedy="Ask for none or more.")
+            raise ConfigError(f"{name} must be 0 or more, not {count}.", remedy="Give a number of sentences.")
     pools = pools_by_split(seed)
     seen: set[tuple[str, ...]] = set()
     known = {"train": 1.0, "dev": 0.5, "test": known_templates}
@@ -82,7 +82,7 @@ def generate(
 
 @cache
 def templates() -> tuple[Template, ...]:
-    """All templates; which split one belongs to follows from its place in its family, never from the seed."""
+    """All templates. The position in its family decides the split of a template, never the seed."""
     homes: tuple[Split, ...] = ("train", "train", "test", "train", "dev", "train", "test", "train")
     return tuple(
         Template(f"{family}-{number:02d}", family, homes[number % len(homes)], line)
@@ -94,9 +94,9 @@ def templates() -> tuple[Template, ...]:
 def _sentences(
     split: Split, count: int, pools: Pools, seed: int, seen: set[tuple[str, ...]], known: float
 ) -> Iterator[Sentence]:
-    """Write ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap.
+    """Generate ``count`` sentences, none of them in ``seen``: splits and slices of a stream must not overlap.
 
-    ``known``: the share of sentences that are of training templates.
+    ``known``: the share of sentences from training templates.
     """
     rng = random.Random(f"sentences:{split}:{seed}")
     until = len(seen) + count
@@ -147,7 +147,7 @@ def _join(chosen: list[Template], filler: SlotFiller, rng: random.Random) -> Ite
 
 
 def _with_noise(pieces: list[_Piece], rng: random.Random) -> list[_Piece]:
-    """What hurried writers do: abbreviations, slips of the key, lower-cased names, a full stop forgotten."""
+    """What hurried writers do: abbreviations, typing errors, lower-cased names, a forgotten full stop."""
     noisy = []
     for piece in pieces:
         text = _slip(piece.text if piece.type else _shorten(piece.text, rng), rng)
@@ -169,7 +169,7 @@ def _shorten(text: str, rng: random.Random) -> str:
 
 
 def _slip(text: str, rng: random.Random) -> str:
-    """Swap two letters inside a long word, now and then; dropping one could make a name of another split."""
+    """Sometimes swap two letters inside a long word. Dropping one could make a name of a different split."""
     words = text.split(" ")
     for number, word in enumerate(words):
         if len(word) > 4 and word.isalpha() and rng.random() < _NOISE["typo"]:
@@ -179,7 +179,7 @@ def _slip(text: str, rng: random.Random) -> str:
 
 
 def _tokenised(pieces: list[_Piece], source: str) -> Sentence:
-    """Cut piece by piece, so that a mention never shares a word with its neighbours ("64M")."""
+    """Tokenise piece by piece, so that a mention never shares a word with its neighbours ("64M")."""
     words: list[str] = []
     offsets: list[tuple[int, int]] = []
     spans: list[Span] = []

@@ -1,4 +1,4 @@
-"""How the slots of a template are filled: one function per entity type, one word list per distractor."""
+"""Fills the slots of a template: one function per entity type, one word list per distractor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cfner.synthetic.values import Pools
 
 
 class SlotFiller:
-    """Fills the slots of one sentence; remembers its surnames, for two people in it may be namesakes."""
+    """Fills the slots of one sentence; remembers its surnames, because two people in it may share one."""
 
     def __init__(self, pools: Pools, rng: random.Random) -> None:
         self._pools = pools
@@ -40,7 +40,7 @@ class SlotFiller:
 
 
 def _ratio(slot: SlotFiller, _: str) -> str:
-    # The shape of a date without a year: strength 4/5, pain 7/10, 3/12 nodes.
+    # Looks like a date without a year: strength 4/5, pain 7/10, 3/12 nodes.
     top = slot.rng.randint(1, 12)
     return f"{top}/{slot.rng.choice([whole for whole in (5, 6, 10, 12, 12, 20, 28) if whole >= top])}"
 
@@ -104,7 +104,7 @@ def _person(slot: SlotFiller, style: str) -> str:
 
 
 def _institution(slot: SlotFiller, style: str, kind: str = "organization") -> str:
-    # "Transferred from Baker": only where the sentence leaves no doubt that this is no person.
+    # "Transferred from Baker": only where the sentence makes clear that this is not a person.
     text = "{last}" if style == "bare" and slot.rng.random() < 0.25 else slot.rng.choice(WORDS[kind])
     for pool in ("city", "last", "first", "state", "country"):
         while "{" + pool + "}" in text:
@@ -130,7 +130,7 @@ def _street(slot: SlotFiller, _: str) -> str:
 def _city(slot: SlotFiller, _: str) -> str:
     if slot.rng.random() < 0.65:
         return slot.pick("city")
-    # No ending that would make a city of another split's list ("Green" + "ville").
+    # Without endings that would make a city of a different split ("Green" + "ville").
     suffix = slot.rng.choice([*("haven", "stead", "borough"), " Falls", " Beach", " Hills", " Junction"])
     return f"{slot.rng.choice(['', '', '', 'East ', 'New '])}{slot.pick('last')}{suffix}"
 
@@ -145,7 +145,7 @@ _MAKERS: dict[str, Callable[[SlotFiller, str], str]] = {
     "small": lambda slot, _: slot.number(2, 12),
     "temp": lambda slot, _: str(slot.rng.choice([38, 39, 100, 101, 102])),
     "vital": lambda slot, _: slot.number(60, 99),
-    "volume": lambda slot, _: slot.number(1900, 2100),  # as a year might be
+    "volume": lambda slot, _: slot.number(1900, 2100),  # looks like a year
     "duration": lambda slot, _: f"{slot.number(2, 60)} {slot.rng.choice(WORDS['duration'])}",
     "bp": lambda slot, _: f"{slot.number(90, 190)}/{slot.number(50, 99)}",
     "occupation": lambda slot, _: slot.pick("profession"),

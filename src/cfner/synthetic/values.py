@@ -1,7 +1,7 @@
-"""What fills the slots of the demo corpus: pools of names, places and numbers, disjoint between the splits.
+"""Values for the slots of the demo corpus: pools of names, places and numbers, disjoint between the splits.
 
-A surface form belongs to one split but to no single type: the surnames also name hospitals, streets and
-firms, and phone, record, identity and postal numbers come out of the same pools of digit strings.
+A surface form belongs to one split but not to one type: the surnames also name hospitals, streets and firms,
+and phone, record, identity and postal numbers come from the same pools of digit strings.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _all_values(seed: int) -> dict[str, list[str]]:
     firsts = _draw_distinct(fake.first_name, 400) + WORDS["first_name"]
     lasts = _draw_distinct(fake.last_name, 600) + WORDS["surname"]
     countries = _draw_distinct(fake.country, 150)
-    # "Moved here from Georgia" could not be told apart, so no place is both a country and a state or city.
+    # "Moved here from Georgia" would be ambiguous, so no place is both a country and a state or city.
     countries = [name for name in countries if name not in STATE_CODES and name not in WORDS["city"]]
     jobs = _draw_distinct(lambda: fake.job().lower(), 300)
     values = {
@@ -66,7 +66,7 @@ def _all_values(seed: int) -> dict[str, list[str]]:
 
 
 def pools_by_split(seed: int) -> dict[Split, Pools]:
-    """Pools without a common value, not even as another type ("Jordan" is in those of one split only)."""
+    """Pools without a common value, not even under a different type ("Jordan" is in one split only)."""
     values = _all_values(seed)
     dealt: dict[str, Split] = {}
     for pool in values.values():

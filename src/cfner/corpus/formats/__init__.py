@@ -1,4 +1,4 @@
-"""File formats. Each has one file here with its ``FORMAT``; nothing else needs an edit."""
+"""File formats. Each is one file here that defines ``FORMAT``; to add one, add a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reading = tuple[list[Sentence], ReadReport]
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a caller may say about a file. A column is a name, or a number from 0 (-1 is the last one).
+    """What a caller may specify about a file. A column is a name, or a number from 0 (-1 is the last one).
 
     For formats with named fields ``token_column`` is the field of the words or of the text, ``tag_column``
     that of the tags or of the spans. ``labels`` gives the names of integer tags.
@@ -42,9 +42,9 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Format:
-    """One format: how its files are called, how they are read and, if they can be, written.
+    """One format: its name and suffixes, how to read it and, if possible, how to write it.
 
-    ``recognises`` looks into a file or folder where the name alone does not tell. ``read_splits`` is for
+    ``recognises`` looks into a file or folder where the name alone is not enough. ``read_splits`` is for
     sources that hold several splits in one place.
     """
 
@@ -82,7 +82,7 @@ def writable_formats() -> dict[str, Format]:
 
 
 def format_for_writing(path: Path, name: str | None = None) -> Format:
-    """The named format, or the one that the suffix of the path stands for."""
+    """The named format, or the one that the suffix of the path implies."""
     known = writable_formats()
     if name is not None and name not in known:
         raise CorpusError(f"the format '{name}' cannot be written.", remedy=nearest(name, known))
@@ -90,7 +90,7 @@ def format_for_writing(path: Path, name: str | None = None) -> Format:
         if name == format.name or (name is None and path.suffix.lower() in format.suffixes):
             return format
     raise CorpusError(
-        f"the suffix '{path.suffix}' stands for no format that can be written.",
+        f"the suffix '{path.suffix}' does not belong to a format that cfner can write.",
         where=str(path),
         remedy=f"Name the format: {', '.join(known)}.",
     )

@@ -1,7 +1,7 @@
 """CoNLL columns: one word per line with its tag, an empty line between sentences.
 
-Columns are separated by tabs if the first line of words contains one, else by runs of blanks (ASCII blanks
-alone: a no-break space never separates). They may be named by ``# columns: token tag``, by CoNLL-U Plus'
+Columns are separated by tabs if the first line of words contains one, else by runs of ASCII whitespace (a
+no-break space never separates). They may be named by ``# columns: token tag``, by CoNLL-U Plus'
 ``# global.columns = FORM NER``, or by a first line such as ``token  tag``.
 """
 
@@ -41,7 +41,7 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
 
 
 def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
-    """Tags on lines that are no comments; in a file of bare types they tell the word '#' from a remark."""
+    """Tags on lines that are not comments. With bare types they separate the word '#' from comments."""
     rows = (
         layout.cells(line) for number, line in lines if not line.startswith("#") and number != layout.header
     )
@@ -49,7 +49,7 @@ def _bare_tags(lines: Sequence[Line], layout: Layout) -> set[str]:
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
-    """Word, tab, tag; an empty line after each sentence. Texts are not kept, only their words."""
+    """Word, tab, tag; an empty line after each sentence. The original text is not written, only its words."""
     opening = True
     for number, sentence in enumerate(sentences, start=1):
         with located(sentence.source or f"sentence {number}"):
@@ -59,9 +59,9 @@ def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> Non
 
 
 def columns_of(words: Sequence[str], tags: Sequence[str], *, opening: bool) -> str:
-    """The lines of a sentence, with an empty one after it. What would be read as something else is refused.
+    """The lines of a sentence and an empty line. Refuses a line that a reader would take for something else.
 
-    ``opening``: no line before these is of a word without '#', so that they may still name the columns.
+    ``opening``: no earlier line has a word without '#', so a reader could still take a line for the header.
     """
     lines = []
     for word, tag in zip(words, tags, strict=True):
@@ -74,11 +74,11 @@ def columns_of(words: Sequence[str], tags: Sequence[str], *, opening: bool) -> s
 
 
 def _fault(word: str, tag: str, opening: bool) -> str | None:
-    """Why a line of this word and tag would be read as something else, if it would."""
+    """Why a reader would take the line of this word and tag for something else; None if it would not."""
     for cell in (word, tag):
         if not trimmed(cell) or any(character in cell for character in "\t\n\r\0"):
-            return f"the word or tag {cell!r} cannot stand in a column."
-    line = f"{word}\t{tag}".lstrip("\ufeff")  # as readers take it
+            return f"the word or tag {cell!r} cannot be written in a column."
+    line = f"{word}\t{tag}".lstrip("\ufeff")  # as a reader sees it
     if is_document_marker(line):
         return f"the word {word!r} would be read as the mark between documents."
     if opening and names_columns(line):
@@ -86,7 +86,7 @@ def _fault(word: str, tag: str, opening: bool) -> str | None:
     try:
         parse_tag(tag)
     except TagError:
-        return f"the tag {tag!r} would not be read: its type has no letter or digit."
+        return f"the tag {tag!r} could not be read back: its type has no letter or digit."
     return None
 
 

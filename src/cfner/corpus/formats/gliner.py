@@ -28,7 +28,7 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
         with located(place):
             rows.append(_row(record, words, mentions, place, report))
     sentences = sentences_from_rows(rows, report, "BIO")
-    report.scheme = None  # the file has spans; tags were a way to carry them past words that are left out
+    report.scheme = None  # the file has spans; tags only carry them past words that are left out
     return sentences
 
 
@@ -65,7 +65,7 @@ def _span(mention: object, words: list[str]) -> Span:
             refuse_unwritable(type_)
         case _:
             raise CorpusError(
-                f"the mention {mention!r} has no first word, last word and type.",
+                f"the mention {mention!r} is not [first word, last word, type].",
                 remedy='Write [0, 1, "person"], which counts words from 0.',
             )
     if not 0 <= first <= last < len(words):

@@ -50,17 +50,17 @@ def _load(source: str) -> Mapping[str, Any]:
         return dict(loaded) if isinstance(loaded, Mapping) else {"train": loaded}
     except CorpusError:
         raise
-    except Exception as error:  # of a damaged folder, whatever pyarrow and datasets please to raise
+    except Exception as error:  # pyarrow and datasets raise any kind of exception for a damaged folder
         looked = "as a folder written by save_to_disk" if path.exists() else "as a folder and on the hub"
         raise CorpusError(
-            f"the dataset cannot be loaded ({type(error).__name__}: {error}). It was looked for {looked}.",
+            f"the dataset cannot be loaded ({type(error).__name__}: {error}). cfner looked for it {looked}.",
             where=source,
-            remedy="Check its name; without a network, read a folder that save_to_disk wrote elsewhere.",
+            remedy="Check its name. Without a network, read a folder that was written with save_to_disk.",
         ) from error
 
 
 def _refuse_elsewhere(folder: Path) -> None:
-    """A saved dataset lists its tables (and its splits) by name: names of files in the folder, no paths."""
+    """Refuse a saved dataset that lists tables or splits outside its folder."""
     for file in [*folder.glob("state.json"), *folder.glob("*/state.json"), *folder.glob("dataset_dict.json")]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         names = [entry["filename"] for entry in facts.get("_data_files", [])] + list(facts.get("splits", []))
@@ -69,7 +69,7 @@ def _refuse_elsewhere(folder: Path) -> None:
                 raise CorpusError(
                     f"the dataset names the file '{name}', which is outside its folder.",
                     where=str(file),
-                    remedy="Save it anew with save_to_disk.",
+                    remedy="Save it again with save_to_disk.",
                 )
 
 
@@ -92,11 +92,11 @@ def _records(split: Any, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         for number, record in enumerate(split.with_format(None), start=1):
             yield f"{source}:{number}", record
-    except Exception as error:  # tables are read when they are used, so damage shows only here
+    except Exception as error:  # tables are read lazily, so damage shows only here
         raise CorpusError(
             f"the record cannot be read ({type(error).__name__}: {error}).",
             where=f"{source}:{number + 1}",
-            remedy="The table is damaged: save the dataset anew with save_to_disk.",
+            remedy="The table is damaged: save the dataset again with save_to_disk.",
         ) from error
 
 

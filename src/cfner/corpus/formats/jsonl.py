@@ -1,6 +1,6 @@
 """JSON lines: one object per line, ``tokens`` + ``tags`` or ``text`` + ``spans`` (in characters).
 
-A list of such objects is read, too.
+A file with one list of such objects is read, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def read(path: Path, options: ReadOptions, report: ReadReport) -> list[Sentence]
 
 
 def recognises(path: Path) -> bool:
-    """A .json file is taken if it begins with an object, or is a list of objects that are not tasks."""
+    """Accept a .json file that begins with an object, or is a list of objects that are not tasks."""
     if not path.is_file():
         return False
     if path.suffix.lower() != ".json" or first_character(path) == "{":
@@ -59,7 +59,7 @@ def _text_record(sentence: Sentence) -> dict[str, Any]:
     }
     edges = {edge for start, end, _ in spans for edge in (start, end)}
     if split_words(text, edges) != list(offsets):
-        record["offsets"] = [list(pair) for pair in offsets]  # words of another splitter
+        record["offsets"] = [list(pair) for pair in offsets]  # the words are not those of our splitter
     return record
 
 

@@ -16,7 +16,7 @@ from cfner.errors import CorpusError, located, nearest
 
 UNANNOTATED = "task without an annotation, left out"
 FURTHER = "further annotation of a task, not read"
-OTHER_RESULT = "result that is no labelled span, not read"
+OTHER_RESULT = "result that is not a labelled span, not read"
 UTF16_OFFSETS = "positions counted in UTF-16 units, converted"
 
 _EXPORT_REMEDY = "Export the project from Label Studio as JSON (not JSON-MIN or CSV)."
@@ -49,7 +49,7 @@ def _text_and_results(
     if not isinstance(text, str):
         raise CorpusError(
             f"the task's data has no text under '{field}'.",
-            remedy=f"Name its field as the token column. {nearest(field, map(str, data))}",
+            remedy=f"Give the name of its field as the token column. {nearest(field, map(str, data))}",
         )
     done = [item for item in annotations if isinstance(item, Mapping) and not item.get("was_cancelled")]
     if not done:
@@ -84,7 +84,7 @@ def _span(result: object, text: str, place: str, report: ReadReport) -> CharSpan
 
 
 def _from_utf16(text: str, start: int, end: int, quoted: str) -> tuple[int, int]:
-    """Browsers count characters beyond U+FFFF (emoji) twice; the quoted text tells whether this one did."""
+    """Browsers count characters beyond U+FFFF (emoji) twice; the quoted text shows whether this one did."""
     units = text.encode("utf-16-le", "surrogatepass")
     before = units[: 2 * start].decode("utf-16-le", "replace")
     inside = units[2 * start : 2 * end].decode("utf-16-le", "replace")

@@ -16,10 +16,10 @@ from cfner.corpus.tokenise import BLANK_MENTION
 from cfner.errors import CorpusError, import_extra
 
 UNANNOTATED = "document without entity annotation, left out"
-BLANK_TOKEN = "token of blanks only, left out"  # noqa: S105
+BLANK_TOKEN = "token of whitespace only, left out"  # noqa: S105
 EMPTY_DOCUMENT = "document without words, left out"
-_SMALL = 16 << 20  # bytes, which nobody needs to be protected from
-_MOST_UNPACKED = 200  # times the size of the file
+_SMALL = 16 << 20  # bytes; below this size unpacking is harmless
+_MOST_UNPACKED = 200  # largest unpacked size, as a multiple of the file's size
 
 
 def load_spacy() -> Any:
@@ -52,7 +52,9 @@ def _documents(path: Path) -> list[Any]:
 
 
 def _refuse_bomb(packed: bytes) -> None:
-    """A few bytes can unpack to more than there is memory for. Documents shrink to a tenth, not further."""
+    """Refuse a decompression bomb: a small file that unpacks to more than fits in memory. Real documents
+    compress to about a tenth.
+    """
     limit = max(_SMALL, _MOST_UNPACKED * len(packed))
     unpacking = zlib.decompressobj()
     size = len(unpacking.decompress(packed, _SMALL))
@@ -63,7 +65,7 @@ def _refuse_bomb(packed: bytes) -> None:
 
 
 def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
-    """Blank tokens go, so the positions of the mentions are counted anew without them."""
+    """Whitespace tokens are dropped, so the word positions of the mentions are counted without them."""
     position = [0]  # words before each token
     offsets: list[tuple[int, int]] = []
     for token in doc:
@@ -83,13 +85,13 @@ def _sentence(doc: Any, place: str, report: ReadReport) -> Sentence:
             spans.append(Span(start, end, entity.label_))
         else:
             report.note(BLANK_MENTION, f"{place} (token {entity.start + 1})")
-    text = doc.text  # which spaCy joins anew each time
+    text = doc.text  # read once: spaCy joins it on each access
     words = tuple(text[start:end] for start, end in offsets)
     return Sentence(words, tuple(spans), text, tuple(offsets), place)
 
 
 def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> None:
-    """A DocBin with one document per sentence; the words of sentences without a text are joined by blanks."""
+    """A DocBin with one document per sentence; without a text, a sentence's words are joined by spaces."""
     spacy = load_spacy()
     vocab = spacy.blank("xx").vocab
     documents = spacy.tokens.DocBin()
@@ -101,14 +103,14 @@ def write(sentences: Sequence[Sentence], file: IO[bytes], scheme: Scheme) -> Non
 def document_of(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
     words: list[str] = []
     spaces: list[bool] = []
-    index: list[int] = []  # number of the token of each word
+    index: list[int] = []  # token number of each word
     for word, gap in _words_and_gaps(sentence):
         if word:
             index.append(len(words))
             words.append(word)
             spaces.append(gap.startswith(" "))
             gap = gap.removeprefix(" ")  # noqa: PLW2901
-        if gap:  # spaCy holds all other blanks in tokens of their own
+        if gap:  # spaCy stores all further whitespace as separate tokens
             words.append(gap)
             spaces.append(False)
     doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
@@ -123,7 +125,7 @@ def document_of(sentence: Sentence, vocab: Any, spacy: Any) -> Any:
 
 
 def _words_and_gaps(sentence: Sentence) -> Iterator[tuple[str, str]]:
-    """Each word with the blanks after it; first an empty word with the blanks that begin the text."""
+    """Each word with the whitespace after it; first an empty word with the text's leading whitespace."""
     if sentence.text is None or sentence.offsets is None:
         last = len(sentence) - 1
         yield from ((word, "" if index == last else " ") for index, word in enumerate(sentence.words))
