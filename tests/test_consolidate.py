@@ -133,7 +133,7 @@ def test_the_command_says_what_it_costs(model: Path, text: Path) -> None:
 
 def test_one_network_has_nothing_to_consolidate(model: Path, text: Path) -> None:
     rollback(model, 1)
-    with pytest.raises(ModelError, match="one network already"):
+    with pytest.raises(ModelError, match="already one network"):
         cfner.consolidate(model, text, in_place=True)
     assert len(history(model)) == 2
     assert not model.with_name("model.unfinished").exists()

@@ -424,7 +424,7 @@ def test_another_top_is_refused_later(saved: tuple[Path, Tensor], stream: TaskSt
 
 
 def test_wrappers_are_refused() -> None:
-    with pytest.raises(ConfigError, match="leaves the old ones"):
+    with pytest.raises(ConfigError, match="does not change the old ones"):
         method_class("experts+fusion")
 
 

@@ -122,7 +122,7 @@ def test_ctrl_c_in_a_short_run_keeps_every_batch(
     caplog.set_level("INFO", "cfner")
     with pytest.raises(KeyboardInterrupt):
         ContinualTagger.load(parent, **settings).learn(step, CtrlC(batch), unfinished=tmp_path)
-    assert place in caplog.text and "goes on exactly there" in caplog.text
+    assert place in caplog.text and "resumes exactly there" in caplog.text
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed = ContinualTagger.load(parent, **settings)
     assert resumed.learn(step, unfinished=tmp_path).history == expected.history

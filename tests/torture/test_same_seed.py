@@ -115,7 +115,7 @@ def test_a_changed_number_of_threads_is_recorded_and_warned_of(
     before = torch.get_num_threads()
     monkeypatch.setattr(torch, "get_num_threads", lambda: before + 1)
     run_stream(work.stream, work.config, out, resume=True)
-    assert any(f"with {before + 1} thread(s), begun with {before}" in said for said in caplog.messages)
+    assert any(f"with {before + 1} thread(s), started with {before}" in said for said in caplog.messages)
     recorded = ModelFolder(out).step(steps_done + 1).read_json("step.json")
     assert recorded["threads"] == [before, before + 1]
     assert recorded["versions"]["threads"] == before + 1

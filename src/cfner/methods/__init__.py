@@ -1,6 +1,6 @@
 """The methods, one short file each, registered by name. Importing this package registers them all.
 
-What the author of a method needs comes from here, and from nowhere else in this program.
+Everything that the author of a method needs is imported from here.
 """
 
 import importlib
@@ -110,6 +110,6 @@ __all__ = [
     "wrapper_names",
 ]
 
-# every file in this folder may register methods: a new one is found by itself
+# every file in this folder may register methods: a new file is found without an edit here
 for _file in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_file.name}")

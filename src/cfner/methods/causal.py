@@ -1,4 +1,4 @@
-"""What methods with causal effects share: the hyper-parameters, and how effects are switched on."""
+"""What methods with causal effects share: their parameters, and how effects are switched on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfner.objective.terms import Objective, Term
 
 
 class CausalParameters(MethodParameters):
-    """The paper's hyper-parameters; every method with causal effects takes them."""
+    """The paper's hyper-parameters. Every method with causal effects has them."""
 
     k: int = Field(3, ge=0, description="matched tokens per anchor, K")
     weights: tuple[float, ...] | None = Field(
@@ -31,13 +31,13 @@ class CausalParameters(MethodParameters):
 
 
 class CausalMethod(Method):
-    """A method into whose terms CF is plugged; ``--without`` leaves out one of its four parts."""
+    """A method with causal effects in its terms; ``--without`` leaves out one of their four parts."""
 
     promise: ClassVar[str] = DISTILS
     parts: ClassVar[Mapping[str, str]] = {
         "effect_e": "Effect_E; new entities then get plain cross-entropy",
         "effect_o": "Effect_O; all tokens labelled O then get plain distillation",
-        "curriculum": "the falling threshold; defined-other tokens are then all selected from the start",
+        "curriculum": "the falling threshold; all defined-other tokens are then selected from the start",
         "adaptive_weight": "the factor sqrt(C_O / C_N); the weight is then `lambda_base` alone",
     }
     Parameters = CausalParameters

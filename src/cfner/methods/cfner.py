@@ -18,9 +18,9 @@ from cfner.methods import (
 class CFNERParameters(CausalParameters):
     defined_other: Literal["soft", "hard"] = Field(
         "soft",
-        description="what selected defined-other tokens learn: the teacher's distribution, as the paper "
-        "says, or its label, as the published code does, which also reads their matches over O and the old "
-        "labels alone",
+        description="what selected defined-other tokens learn: the teacher's distribution, as in the paper "
+        "(soft), or its label, as in the published code, which also reads their matches over O and the old "
+        "labels alone (hard)",
     )
 
 
@@ -28,8 +28,8 @@ class CFNERParameters(CausalParameters):
 class CFNER(CausalMethod):
     """Effect_E on the new entities, Effect_O on the Other class: both read neighbour-averaged predictions.
 
-    Tokens that looked alike to the teacher predict together, which links the old data, present only in the
-    teacher's features, to what the student learns.
+    The predictions of tokens that the teacher found similar are averaged. This links the old data, which is
+    left only in the teacher's features, to what the student learns.
     """
 
     name: ClassVar[str] = "cfner"

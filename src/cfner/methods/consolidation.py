@@ -1,4 +1,4 @@
-"""How experts become one network: no method of a stream, so it is not registered."""
+"""Merges experts into one network. Not a method for a stream, so it is not registered."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from cfner.stream.labels import Grouping
 
 
 class Consolidation(Method):
-    """All experts are distilled into one network, on text that needs no labels.
+    """Distils all experts into one network, on text that needs no labels.
 
-    The network starts as the newest expert's encoder with everybody's rows. On every word each group of
-    labels learns what the experts say. With `old_wins` ranks count in what they say; the network has none.
+    The network starts from the newest expert's encoder and the head rows of all experts. On every word each
+    group of labels learns the experts' predictions. With `old_wins` those predictions respect the ranks of
+    types; the network itself has no ranks.
     """
 
     name: ClassVar[str] = "consolidate"
@@ -40,13 +41,13 @@ class Consolidation(Method):
         return consolidated(network, ctx.labels.group_of)
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """All rows move, O's too."""
+        """All rows are trained, O's too."""
         network.head.freeze(())
 
     def objective(self, ctx: StepContext) -> Objective:
         return Objective((KeepGroups(),))
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """Nothing is known of any word: every group learns what the experts say of it."""
+        """No word has a known label: every group learns the experts' predictions."""
         size = (len(ctx.data.gold), len(ctx.groups.numbers))
         return Targets(ctx.data.gold, groups=torch.full(size, KEEP, dtype=torch.long))

@@ -1,4 +1,4 @@
-"""What a method may look at before the first batch of a step. ``training`` provides it."""
+"""What a method may see before the first batch of a step. ``training`` provides it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from cfner.stream.step import Step
 class Targets:
     """What cross-entropy trains each word on, decided once per step."""
 
-    labels: Tensor  # [N] label ids by TokenRef; IGNORE where no label is sure
-    weights: Tensor | None = None  # [N] how much each counts; None: 1
-    groups: Tensor | None = None  # [N, G] where types have Others of their own: what it teaches each group
+    labels: Tensor  # [N] label ids by TokenRef; IGNORE where the label is not known
+    weights: Tensor | None = None  # [N] weight of each word; None: 1
+    groups: Tensor | None = None  # [N, G] the target in each group, where types have their own Other class
 
 
 class StepContext(Protocol):
@@ -40,14 +40,14 @@ class StepContext(Protocol):
 
     @property
     def current(self) -> tuple[str, ...]:
-        """The types that the step's data labels, new or known."""
+        """The types that are labelled in the step's data, new or known."""
         ...
 
     @property
     def roles(self) -> LabelRoles: ...
     @property
     def groups(self) -> LabelGroups:
-        """The labels by the Other class that they are compared with."""
+        """The labels, grouped by the Other class that they compete with."""
         ...
 
     @property
@@ -57,12 +57,12 @@ class StepContext(Protocol):
 
     @property
     def has_old(self) -> bool:
-        """Whether there is an old network: not in a first step."""
+        """Whether there is an old network: False in a first step."""
         ...
 
     @property
     def old(self) -> Network:
-        """The network as it came in, frozen: the usual teacher, and weights to fuse with."""
+        """The network before this step, frozen: the usual teacher, and weights to fuse with."""
         ...
 
     @property
@@ -89,7 +89,7 @@ class StepContext(Protocol):
 
 @dataclass(frozen=True)
 class ExampleContext:
-    """A step of which only the numbers are known: enough for ``objective``, to show it or to check it."""
+    """A step of which only the sizes are known: enough to show or check an ``objective``."""
 
     old_types: int
     new_types: int
@@ -134,6 +134,6 @@ class ExampleContext:
 
     def _without(self, what: str) -> ConfigError:
         return ConfigError(
-            f"A method's objective may not look at '{what}': it is shown and checked without a step.",
-            remedy="Use the roles, the numbers of types and the epochs; decide the rest in targets().",
+            f"A method's objective may not look at '{what}': cfner shows and checks it without a step.",
+            remedy="Use the roles, the numbers of types and the epochs. Decide everything else in targets().",
         )

@@ -32,7 +32,7 @@ from cfner.methods import (
 
 
 class CPFDParameters(MethodParameters):
-    lambda_base: float = Field(2.0, ge=0, description="weight of what is kept, before sqrt(C_O / C_N)")
+    lambda_base: float = Field(2.0, ge=0, description="weight of keeping old types, before sqrt(C_O / C_N)")
     tau: float = Field(0.001, ge=0, description="smallest threshold of the normalised entropy")
 
 
@@ -55,8 +55,8 @@ class KeepAttention(Term):
 
 
 def pooled_distance(student: Tensor, teacher: Tensor, real: Tensor) -> Tensor:
-    """[B, heads, T, T] each, 0 at padding; ``real [B, T]``: 1 where there is a subword. Means are over what
-    is real: batch mates, and the padding that they bring, change nothing.
+    """[B, heads, T, T] each, 0 at padding; ``real [B, T]``: 1 where there is a subword. Means leave padding
+    out, so the other windows of a batch change nothing.
     """
     length = real.sum(1)  # [B]
     heads = student.shape[1]
@@ -69,10 +69,10 @@ def pooled_distance(student: Tensor, teacher: Tensor, real: Tensor) -> Tensor:
 
 @register
 class CPFD(Method):
-    """Pseudo-labels only where the teacher is sure, and attention maps kept close to the teacher's.
+    """Pseudo-labels only where the teacher is confident, and attention maps kept close to the teacher's.
 
-    A sentence counts as much as the share of its O words that got a label; words that became old entities
-    count more the more old types there are. It needs eager attention while it trains, which is slower.
+    A sentence is weighted by the share of its O words that got a label. Words that became old entities get a
+    larger weight the more old types there are. Training needs eager attention, which is slower.
     """
 
     name: ClassVar[str] = "cpfd"
@@ -80,14 +80,14 @@ class CPFD(Method):
     paper: ClassVar[str] = (
         "Zhang et al. 2023, Continual Named Entity Recognition without Catastrophic Forgetting (EMNLP)"
     )
-    good_for: ClassVar[str] = "Seeing what attention maps and filtered pseudo-labels are worth."
+    good_for: ClassVar[str] = "Measuring what attention maps and filtered pseudo-labels contribute."
     promise: ClassVar[str] = DISTILS
     Parameters = CPFDParameters
     knob: ClassVar[str | None] = "lambda_base"
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """Words labelled O take the teacher's label where its normalised entropy is below the median of the
-        words that it labels so; the others are ignored in the cross-entropy.
+        """Words labelled O take the teacher's label where its normalised entropy is below the median of all
+        words with that label. The others are ignored in the cross-entropy.
         """
         old, gold = teachers["old"].logits.cpu(), ctx.data.gold.cpu()
         other = gold == ctx.roles.other
@@ -117,7 +117,7 @@ def confident(logits: Tensor, other: Tensor, tau: float) -> Tensor:
 
 
 def sentence_shares(sure: Tensor, other: Tensor, bounds: Tensor) -> Tensor:
-    """[n] for every word the share of its sentence's O words that are sure; 1 where there is no O word."""
+    """[n] for every word the share of confident words among its sentence's O words; 1 without O words."""
     lengths = bounds.diff()
     sentence = torch.arange(len(lengths)).repeat_interleave(lengths)
     others = torch.zeros(len(lengths)).index_add(0, sentence, other.float())

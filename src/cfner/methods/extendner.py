@@ -31,7 +31,7 @@ class ExtendNER(Method):
     name: ClassVar[str] = "extendner"
     title: ClassVar[str] = "ExtendNER"
     paper: ClassVar[str] = "Monaikul et al. 2021, Continual Learning for Named Entity Recognition (AAAI)"
-    good_for: ClassVar[str] = "Plain distillation: what CFNER is without its effects."
+    good_for: ClassVar[str] = "Plain distillation: CFNER without its causal effects."
     promise: ClassVar[str] = DISTILS
     Parameters = ExtendNERParameters
     knob: ClassVar[str | None] = "lambda_base"

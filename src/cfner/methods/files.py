@@ -1,4 +1,4 @@
-"""Methods in files of a user's own, and what their results depend on."""
+"""Methods in the user's own files, and the hash of their source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfner.methods.registry import Method, all_or_nothing, method_class, registe
 
 
 def load_file(path: str | Path) -> list[str]:
-    """Run a file that registers methods of its own; their names. Only ever a file that the user named."""
+    """Run a file that registers methods and return their names. Only ever a file that the user named."""
     file = Path(path).resolve()
     name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
@@ -21,7 +21,7 @@ def load_file(path: str | Path) -> list[str]:
         if found is None or found.loader is None or not file.is_file():
             raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
         module = importlib.util.module_from_spec(found)
-        sys.modules[name] = module  # pydantic looks annotations up there
+        sys.modules[name] = module  # pydantic resolves annotations there
         try:
             with all_or_nothing():
                 found.loader.exec_module(module)
@@ -31,9 +31,9 @@ def load_file(path: str | Path) -> list[str]:
                 error.where = error.where or str(path)
                 raise
             raise ConfigError(
-                f"The file with a method cannot be run: {type(error).__name__}: {error}.",
+                f"The method file raised an error: {type(error).__name__}: {error}.",
                 where=str(path),
-                remedy="'cfner bench add-method NAME' writes one that can.",
+                remedy="'cfner bench add-method NAME' writes a working example.",
             ) from error
     registered = registered_in(name)
     if not registered:
@@ -46,13 +46,13 @@ def load_file(path: str | Path) -> list[str]:
 
 
 def source_hash(name: str) -> str | None:
-    """The hash of the files that a method from elsewhere is written in; None for those of this program."""
+    """The hash of the source files of a third-party method; None for cfner's own methods."""
     package = __name__.partition(".")[0]
     outside = [kind for kind in method_class(name).__mro__ if kind.__module__.partition(".")[0] != package]
     files = [inspect.getsourcefile(kind) for kind in outside if issubclass(kind, Method)]
     if not files:
         return None
     if None in files:
-        raise ConfigError(f"The method '{name}' has no source file.", remedy="Write it in a file.")
+        raise ConfigError(f"The method '{name}' has no source file.", remedy="Define it in a file.")
     contents = b"".join(Path(file).read_bytes() for file in dict.fromkeys(files) if file is not None)
     return hashlib.sha256(contents).hexdigest()

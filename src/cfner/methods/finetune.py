@@ -12,8 +12,8 @@ class Finetune(Method):
     name: ClassVar[str] = "finetune"
     title: ClassVar[str] = "Fine-tuning"
     paper: ClassVar[str] = "-"
-    good_for: ClassVar[str] = "Seeing how much is forgotten when nothing is done about it."
-    promise: ClassVar[str] = "Nothing keeps the old types: expect them to be forgotten."
+    good_for: ClassVar[str] = "Measuring how much is forgotten when nothing prevents it."
+    promise: ClassVar[str] = "Nothing protects the old types: expect them to be forgotten."
     freezes_old_rows: ClassVar[bool] = False
     reads_unlabelled: ClassVar[bool] = False
 

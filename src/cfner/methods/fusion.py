@@ -17,7 +17,7 @@ class FusionParameters(MethodParameters):
     fusion_w: float | None = Field(
         None, ge=0, le=1, description="share of the new weights; default: sqrt(C_N / (C_N + C_O))"
     )
-    refit: int = Field(50, ge=0, description="passes over cached features that refit the new rows; 0: none")
+    refit: int = Field(50, ge=0, description="passes over cached features to refit the new rows; 0: none")
 
 
 @register
@@ -57,18 +57,18 @@ def fuse(new: torch.nn.Module, old: torch.nn.Module, w: float) -> None:
 
 
 def _targets(ctx: StepContext) -> Tensor:
-    """[N] the step's labels; what the old model says where the step says O."""
+    """[N] the step's labels; the old model's prediction where the step's label is O."""
     old, gold = ctx.ask(ctx.old).logits, ctx.data.gold
     pseudo = ctx.roles.kept.to(old.device)[old.argmax(1)].to(gold.device)
     return torch.where(gold == ctx.roles.other, pseudo, gold)
 
 
 def refit(network: Network, features: Tensor, targets: Tensor, rows: tuple[int, ...], passes: int) -> None:
-    """Move these rows of the head alone, on fixed features [N, H], until they fit the targets [N] better."""
+    """Train these rows of the head alone, on fixed features [N, H], to fit the targets [N] better."""
     head = network.head
     frozen = [row for row in range(head.labels) if row not in set(rows)]
     head.freeze(frozen)
-    # sigma scales the old rows' scores too
+    # sigma is frozen: it scales the old rows' scores too
     others = [p for name, p in head.named_parameters() if name not in {"weight", "bias"}]
     wanted = [p.requires_grad for p in others]
     for p in others:

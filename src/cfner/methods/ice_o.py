@@ -20,12 +20,12 @@ from cfner.methods import (
 
 @register
 class IceO(Method):
-    """A classifier of its own for each step on a frozen encoder, and the score of Other a constant.
+    """A separate classifier for each step on a frozen encoder, with a constant score for Other.
 
-    The first step trains the encoder. After it a step trains the rows of its types alone, by a softmax over
-    these labels and a constant score $\\delta$ for Other: what was learned before is not in it. A word gets
-    the label with the highest score of all steps, or O if that is $\\delta$. The paper does not say what
-    $\\delta$ is. Here it is 0: every label has a bias, which makes any other constant the same model.
+    The first step trains the encoder. Each later step trains only the rows of its types, by a softmax over
+    these labels and a constant score $\\delta$ for Other; the labels of earlier steps are not in it. A word
+    gets the label with the highest score of all steps, or O if that is $\\delta$. The paper does not give the
+    value of $\\delta$. Here it is 0: every label has a bias, so any other constant is the same model.
     """
 
     name: ClassVar[str] = "ice-o"
@@ -38,19 +38,19 @@ class IceO(Method):
         "Adding types to a model whose scores for the old ones must stay, without training its encoder."
     )
     promise: ClassVar[str] = (
-        "Nothing that was learned before changes by a bit, so no type is forgotten. A new type may still "
-        "claim words of an old one."
+        "The scores of old types stay bit-identical, so no type is forgotten. A new type may still claim "
+        "words of an old one."
     )
     reads_unlabelled: ClassVar[bool] = False
     plain_first_step: ClassVar[bool] = False
-    head: ClassVar[HeadKind | None] = "linear"  # in which the Other of a group is the constant 0
+    head: ClassVar[HeadKind | None] = "linear"  # in which a group's Other is the constant 0
 
     @property
     def grouping(self) -> Grouping | None:
         return "step"
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """Only the rows of the step's types move, and after the first step not the encoder either."""
+        """Only the rows of the step's types are trained; in the first step also the encoder."""
         trained = set(ctx.roles.new)
         network.head.freeze([row for row in range(network.labels) if row not in trained])
         if ctx.has_old:
@@ -60,5 +60,5 @@ class IceO(Method):
         return Objective((ClassifyGroups(),))
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """A word teaches the step's own classifier its label, or that it is of none of the step's types."""
+        """A word teaches the step's classifier its label, or Other if it has none of the step's types."""
         return Targets(ctx.data.gold, groups=group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups))

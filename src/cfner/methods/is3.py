@@ -27,12 +27,12 @@ from cfner.methods import (
     register,
 )
 
-PROTOTYPES = "prototypes"  # the name under which the network keeps them: [C, H], zeros where there is none
+PROTOTYPES = "prototypes"  # their name in the network: [C, H], zeros where there is none
 
 
 class IS3Parameters(MethodParameters):
     distill_weight: float = Field(2.0, ge=0, description="weight of the distillation")
-    pro_weight: float = Field(0.1, ge=0, description="weight of the prototypes")
+    pro_weight: float = Field(0.1, ge=0, description="weight of the prototype term")
     grad_weight: float = Field(
         0.6, ge=0, le=1, description="how much of the cross-entropy's gradient moves rows of old types"
     )
@@ -57,14 +57,14 @@ class ClassifyDebiased(Term):
             by_rows = scores_by_rows(_head(inputs), inputs.features[tokens])
             is_old = torch.zeros(scores.shape[1], dtype=torch.bool, device=scores.device)
             is_old[list(inputs.roles.old)] = True
-            # 0, with the gradient of what is to be taken away
+            # its value is 0; its gradient is the part to subtract
             scores = scores - (1 - self.grad_weight) * is_old * (by_rows - by_rows.detach())
         return mean_or_zero(-scores.log_softmax(1).gather(1, gold[:, None])[:, 0])
 
 
 @dataclass(frozen=True)
 class ClassifyPrototypes(Term):
-    """Cross-entropy of what the head says of the old labels' prototypes: it must still know them."""
+    """Cross-entropy of the head's predictions for the prototypes of old labels: it must still know them."""
 
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = (
@@ -88,11 +88,11 @@ class ClassifyPrototypes(Term):
 
 @register
 class IS3(Method):
-    """Distillation, and two remedies against the bias towards new types: debiased rows and prototypes.
+    """Distillation, with two remedies for the bias towards new types: debiased rows and prototypes.
 
-    All rows are trained. The cross-entropy of the new entities pushes the rows of old types away, which is
-    weakened, and the head is asked again and again for the prototypes of old labels. They are kept in the
-    model, so a type that was learned by another method has none, and only the rest is done for it.
+    All rows are trained. The cross-entropy of new entities pushes the rows of old types away; this gradient
+    is scaled down. In every batch the head must also classify the prototypes of old labels. The model stores
+    them, so a type that was learned with a different method has none and gets only the other terms.
     """
 
     name: ClassVar[str] = "is3"
@@ -100,10 +100,12 @@ class IS3(Method):
     paper: ClassVar[str] = (
         "Qiu et al. 2024, Incremental Sequence Labeling: A Tale of Two Shifts (Findings of ACL)"
     )
-    good_for: ClassVar[str] = "Steps after which old entities, or words of no type, are taken for new types."
+    good_for: ClassVar[str] = (
+        "Streams in which old entities, or words of no type, are mistaken for new types."
+    )
     promise: ClassVar[str] = DISTILS
     freezes_old_rows: ClassVar[bool] = False
-    plain_first_step: ClassVar[bool] = False  # plain in what it minimises, but it leaves prototypes behind
+    plain_first_step: ClassVar[bool] = False  # its loss is plain cross-entropy, but it saves prototypes
     Parameters = IS3Parameters
     knob: ClassVar[str | None] = "distill_weight"
 
@@ -120,7 +122,7 @@ class IS3(Method):
         )
 
     def finish(self, network: Network, ctx: StepContext) -> None:
-        """After the last epoch the prototype of each of the step's labels is kept: the mean normalised
+        """After the last epoch the prototype of each of the step's labels is saved: the mean normalised
         feature of its words.
         """
         (features,) = ctx.ask(network, [Features()]).readings["features"]
@@ -143,7 +145,7 @@ def prototypes(before: Tensor, features: Tensor, gold: Tensor, new: tuple[int, .
 
 
 def scores_by_rows(head: Head, features: Tensor) -> Tensor:
-    """[n, C] the head's scores, whose gradient reaches nothing but the rows of its labels."""
+    """[n, C] the head's scores, with gradients for the rows of its labels only."""
     others = {name: p.detach() for name, p in head.named_parameters() if name not in {"weight", "bias"}}
     scores: Tensor = functional_call(head, others, (features.detach(),))
     return scores

@@ -27,7 +27,7 @@ class LUCIRParameters(MethodParameters):
 
 @register
 class LUCIR(Method):
-    """Cross-entropy on the new entities, features kept in place, O kept apart from the new labels."""
+    """Cross-entropy on the new entities; keeps features in place and separates O from the new labels."""
 
     name: ClassVar[str] = "lucir"
     title: ClassVar[str] = "LUCIR"

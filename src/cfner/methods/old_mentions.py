@@ -1,4 +1,4 @@
-"""What the old model says of old types in a step: where it is sure of a word, and what new types refine."""
+"""The old model's predictions of old types in a step: where it is confident, and which types are refined."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cfner.objective.teacher import WordScores
 
 
 class OldMentions:
-    """Old types T by words N and groups G. An old type that claims at least the share ``refines`` of a
-    group's own words is refined by it (CITY inside LOCATION): neither is a negative of the other. A type
-    claims a word if it is likelier than its own Other, whether or not another type claims the word more.
+    """Old types T by words N and groups G. If an old type claims at least the share ``refines`` of a group's
+    own words, the group refines it (CITY inside LOCATION): neither is then a negative of the other. A type
+    claims a word if it is likelier than its own Other, even if a different type claims the word more.
     """
 
     def __init__(self, ctx: StepContext, old: WordScores, refines: float) -> None:
@@ -37,7 +37,7 @@ class OldMentions:
             ids = torch.tensor(labels.ids_of([type_]))
             ids = ids[torch.isin(ids, kept)]
             claims = torch.zeros(len(gold), dtype=torch.bool)
-            # the types that a merged one was made of are asked each in its own group
+            # the parts of a merged type are each looked up in their own group
             for group in sorted(set(groups.row_of[ids].tolist())):
                 places = groups.place[ids[groups.row_of[ids] == group]]
                 in_group = probabilities[:, group, places].sum(1)
@@ -48,8 +48,8 @@ class OldMentions:
             self.refined[row] = (claimed.sum(0) > 0) & (claimed.sum(0) >= refines * own_words)
 
     def as_negatives(self, taught: Tensor, sure: float) -> Tensor:
-        """Where nothing is known of a word for a new group: its Other, if the word is surely of an old type
-        that the group does not refine. ``taught [N, G]`` as ``group_targets`` gives it.
+        """Where the data gives no target for a word in a new group: the group's Other, if the word is
+        confidently of an old type that the group does not refine. ``taught [N, G]``: see ``group_targets``.
         """
         against = (self.sureness > sure).float() @ (~self.refined).float() > 0  # [N, G]
         return torch.where((taught == IGNORE) & self.is_new & against, 0, taught)

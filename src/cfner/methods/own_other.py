@@ -27,23 +27,28 @@ from cfner.methods import (
 
 
 class OwnOtherParameters(MethodParameters):
-    groups: Grouping = Field("type", description="whose own Other class it is: each type's, or each step's")
+    groups: Grouping = Field(
+        "type", description="which labels share an Other class: each type's or each step's"
+    )
     lambda_keep: float = Field(2.0, ge=0, description="weight of keeping the old groups")
-    sure: float = Field(0.8, gt=0, le=1, description="how sure the old model must be of a negative")
+    sure: float = Field(0.8, gt=0, le=1, description="probability that the old model must give to a negative")
     refines: float = Field(
-        0.05, ge=0, le=1, description="share of a new type's words that an old type claims, if it is refined"
+        0.05,
+        ge=0,
+        le=1,
+        description="an old type that claims this share of a new type's words is refined by it",
     )
     exclusive: bool = Field(False, description="words of a new type are negatives of the old types")
 
 
 @register
 class OwnOther(Method):
-    """Every type is a question of its own, with an Other class of its own; a word is O if no type claims it.
+    """Each type is classified on its own, against its own Other class; a word is O if no type claims it.
 
-    New types learn from all words of the new data, which are annotated for them. Old types keep what the old
-    model said, on all words that are not annotated for them: nothing that is learned argues against it.
-    Unlabelled text reminds the model of old types, and words in it that the old model is sure of are
-    negatives of the new types.
+    New types learn from all words of the new data, which is annotated for them. Old types keep the old
+    model's predictions, on all words that are not annotated for them: no training label contradicts them.
+    Unlabelled text rehearses the old types. Words in it that the old model is confident about are negatives
+    of the new types.
     """
 
     name: ClassVar[str] = "own-other"
@@ -53,11 +58,11 @@ class OwnOther(Method):
         "Learning new types and keeping the old ones, best with unlabelled text. The default."
     )
     promise: ClassVar[str] = (
-        "Old types are kept by distillation on the text that they are mentioned in, and no label of a new "
-        "type argues against them. How well that works is measured, not guaranteed."
+        "Old types are kept by distillation on the text that mentions them, and no label of a new type "
+        "contradicts them. How well that works is measured, not guaranteed."
     )
     parts: ClassVar[Mapping[str, str]] = {
-        "negatives": "sure negatives from text that is not annotated for the new types",
+        "negatives": "confident negatives from text that is not annotated for the new types",
         "keep": "the term that keeps old types",
     }
     plain_first_step: ClassVar[bool] = False
@@ -70,7 +75,7 @@ class OwnOther(Method):
         return grouping
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """Only rows of types in the new data move; an Other, O too, only if all rows of its group do."""
+        """Only rows of types in the new data are trained; an Other, O too, only if its whole group is."""
         shared = {label for label, group in enumerate(ctx.labels.group_of) if not group} - {ctx.roles.other}
         complete = shared and shared.issubset(ctx.roles.new)
         trained = {*ctx.roles.new, *([ctx.roles.other] if complete else [])}
@@ -82,8 +87,8 @@ class OwnOther(Method):
         return Objective((ClassifyGroups(), KeepGroups(weight=self.parameters.lambda_keep)))
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """A word teaches each group on its own: its label or the group's Other where the data is annotated
-        for the group's types, to stay as it was where it is not.
+        """A word teaches each group separately. Where the data is annotated for the group's types, it learns
+        its label or the group's Other; elsewhere it keeps the old prediction.
         """
         taught = group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups)
         if "old" in teachers:
@@ -99,8 +104,8 @@ class OwnOther(Method):
 class JointOwn(OwnOther):
     """Training from scratch at each step on all data so far, each slice labelled with its own types alone.
 
-    The same annotation as a continual method sees, and nothing to forget: the fair ceiling. It is not a
-    strict bound, because a method that takes words of other slices as negatives may pass it.
+    It sees the same annotation as a continual method and has nothing to forget: the fair upper bound. It is
+    not a strict bound, because a method that uses words of other slices as negatives may exceed it.
     """
 
     name: ClassVar[str] = "joint-own"
@@ -108,7 +113,7 @@ class JointOwn(OwnOther):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing what could be reached if nothing were forgotten."
     from_scratch: ClassVar[bool] = True
-    knob: ClassVar[str | None] = None  # nothing is old
+    knob: ClassVar[str | None] = None  # there are no old types
     reads_unlabelled: ClassVar[bool] = False
     parts: ClassVar[dict[str, str]] = {}
 
@@ -128,27 +133,27 @@ class OwnOtherWithEffectsParameters(OwnOtherParameters):
 
 @register
 class OwnOtherWithEffects(OwnOther):
-    """Own Others whose predictions are averaged with those of words that looked alike to the old model.
+    """`own-other` with predictions averaged over words that the old model found similar.
 
     Effect_E: words of a new type with words of the same type, in its group. Effect_O: words that the old
-    model takes for an old type with words that it gives to the same group, in that group.
+    model predicts as an old type with words that it assigns to the same group, in that group.
     """
 
     name: ClassVar[str] = "own-other+cf"
     title: ClassVar[str] = "Own Others with causal effects"
     paper: ClassVar[str] = "Zheng et al. 2022 (CFNER), whose effects it takes"
-    good_for: ClassVar[str] = "Seeing what the causal effects are worth where no Other class is shared."
+    good_for: ClassVar[str] = "Measuring what causal effects contribute where no Other class is shared."
     parts: ClassVar[Mapping[str, str]] = {
         **OwnOther.parts,
         "effect_e": "Effect_E; new types then read their own predictions",
         "effect_o": "Effect_O; old types then read their own predictions",
-        "curriculum": "the falling threshold; defined-other tokens are then all selected from the start",
+        "curriculum": "the falling threshold; all defined-other tokens are then selected from the start",
     }
     Parameters = OwnOtherWithEffectsParameters
 
     def objective(self, ctx: StepContext) -> Objective:
         plain = super().objective(ctx)
-        if not ctx.old_types:  # no old model, whose features would be compared
+        if not ctx.old_types:  # without an old model there are no features to compare
             return plain
         p: OwnOtherWithEffectsParameters = self.parameters
         curriculum = Curriculum(p.delta_1, p.delta_m, ctx.epochs if p.m is None else p.m)

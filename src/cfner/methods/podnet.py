@@ -26,7 +26,7 @@ class PODNetParameters(MethodParameters):
 
 @register
 class PODNet(Method):
-    """NCA classification of the new entities; sums of every layer's hidden states kept in place."""
+    """NCA classification of the new entities; keeps pooled hidden states of every layer close to the old."""
 
     name: ClassVar[str] = "podnet"
     title: ClassVar[str] = "PODNet"

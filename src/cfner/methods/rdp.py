@@ -36,7 +36,7 @@ class RDPParameters(MethodParameters):
 
 @dataclass(frozen=True)
 class KeepRelations(Term):
-    """Cross-entropy to a target that holds the teacher's scores of the old labels beside the new label."""
+    """Cross-entropy to a target that combines the teacher's scores of the old labels and the new label."""
 
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = (
@@ -66,9 +66,9 @@ class BeCertain(Term):
 
 @register
 class RDP(Method):
-    """Pseudo-labels weighed by the distance to prototypes, distillation, and relations between the tasks.
+    """Pseudo-labels weighted by the distance to prototypes, distillation, and relations between the tasks.
 
-    The relation term sums over labels and takes the mean over tokens, where the paper leaves this open.
+    The relation term sums over labels and takes the mean over tokens; the paper leaves this open.
     """
 
     name: ClassVar[str] = "rdp"
@@ -77,7 +77,7 @@ class RDP(Method):
         "Zhang et al. 2023, Task Relation Distillation and Prototypical Pseudo Label for Incremental Named "
         "Entity Recognition (CIKM)"
     )
-    good_for: ClassVar[str] = "A strong later method that needs nothing but the teacher."
+    good_for: ClassVar[str] = "A strong later method that needs only the teacher."
     promise: ClassVar[str] = DISTILS
     Parameters = RDPParameters
     knob: ClassVar[str | None] = "lambda_kd"
@@ -86,9 +86,9 @@ class RDP(Method):
         return {"old": ctx.ask(ctx.old, [Features()])}
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """Words labelled O take the old label (or O) that is both likely to the teacher and near: the largest
-        product of its probability and the softmax of the negative distance to that label's prototype, which
-        is the mean feature of the words that the teacher labels so.
+        """Words labelled O take the old label (or O) that is both likely and near: the one with the largest
+        product of the teacher's probability and the softmax of the negative distance to the label's
+        prototype. The prototype is the mean feature of the words that the teacher gives that label.
         """
         old, gold = teachers["old"], ctx.data.gold
         (features,) = old.readings["features"]
@@ -108,8 +108,8 @@ class RDP(Method):
 
 
 def prototypical_labels(features: Tensor, logits: Tensor) -> Tensor:
-    """[n, H] features and [n, C] logits of the teacher -> [n] label. A label never predicted has no prototype
-    and is never given.
+    """[n, H] features and [n, C] logits of the teacher -> [n] label. A label that is never predicted has no
+    prototype and is never assigned.
     """
     predicted, labels = logits.argmax(1), logits.shape[1]
     sums = features.new_zeros(labels, features.shape[1]).index_add(0, predicted, features)

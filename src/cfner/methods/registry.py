@@ -1,7 +1,7 @@
-"""What a method is, and the list of those that exist.
+"""What a method is, and the registry of methods.
 
-A method says which objective a step minimises. Most need nothing else. Each hook has a default that suits
-most methods, and exists because a method uses it.
+A method defines the objective that a step minimises. Most need nothing else. Each hook has a default that
+suits most methods, and exists because some method uses it.
 """
 
 from __future__ import annotations
@@ -33,36 +33,41 @@ class MethodParameters(BaseModel):
 
 
 DISTILS: Final = (
-    "Old types are kept by distillation: the new model is trained to answer as the old one did. How well "
-    "that works is measured, not guaranteed."
+    "Old types are kept by distillation: the new model is trained to predict what the old one predicted. How "
+    "well that works is measured, not guaranteed."
 )
 
 
 class Method:
-    """Base of all methods. One instance serves a whole stream."""
+    """Base of all methods. One instance serves a complete stream."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
     good_for: ClassVar[str]
-    # what users are told about their old types beside the guard's figures, in a sentence or two
-    promise: ClassVar[str] = "The method promises nothing about old types: only the guard's figures count."
-    parts: ClassVar[Mapping[str, str]] = {}  # what `--without` can take away, and what then happens
+    # shown to users beside the guard's figures: what the method guarantees for old types, in a sentence or
+    # two
+    promise: ClassVar[str] = "The method guarantees nothing for old types: only the guard's figures count."
+    parts: ClassVar[Mapping[str, str]] = {}  # what `--without` can leave out, and the effect of that
     freezes_old_rows: ClassVar[bool] = True
-    from_scratch: ClassVar[bool] = False  # from the pretrained encoder, on all data so far (bounds only)
-    reads_unlabelled: ClassVar[bool] = True  # whether unlabelled text teaches it anything
-    # The first step has no teacher. A plain one is cross-entropy without any hook, the same for all methods,
-    # so that a grid computes it once. Otherwise the hooks are called in it, too, without a teacher.
+    from_scratch: ClassVar[bool] = (
+        False  # starts from the pretrained encoder, on all data so far (bounds only)
+    )
+    reads_unlabelled: ClassVar[bool] = True  # whether it learns anything from unlabelled text
+    # The first step has no teacher. A plain first step is cross-entropy without any hook, the same for all
+    # methods, so that a benchmark computes it once. Otherwise its hooks are called too, without a teacher.
     plain_first_step: ClassVar[bool] = True
-    adds_experts: ClassVar[bool] = False  # whether it goes on from a model that has experts
-    # the head of a fresh model, where the method is not itself with another; it then has a first step of its
-    # own. None: the setting's
+    adds_experts: ClassVar[bool] = False  # whether it can continue from a model that has experts
+    # the head of a new model, if the method requires one; it then does not share its first step with others.
+    # None: the setting's
     head: ClassVar[HeadKind | None] = None
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
-    # the parameter that weighs what it keeps of the old: a league tries half and twice its value. None: there
-    # is no such weight, and the learning rates are tried
+    # the parameter that weighs keeping the old types: a league tries half and twice its value. None: there is
+    # no such weight, and the league tries learning rates instead
     knob: ClassVar[str | None] = None
-    published: ClassVar[Mapping[str, Any]] = {}  # the paper's values, where another default measured better
+    published: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # the paper's values, where a different default measured better
 
     def __init__(self, parameters: MethodParameters, without: Collection[str] = ()) -> None:
         unknown = sorted(set(without) - set(self.parts))
@@ -79,34 +84,34 @@ class Method:
 
     @property
     def variant(self) -> str:
-        """The name with what was left out: 'cfner without effect_o'."""
+        """The name and what was left out: 'cfner without effect_o'."""
         return " without ".join([self.name, *([" & ".join(sorted(self.without))] if self.without else [])])
 
     @property
     def grouping(self) -> Grouping | None:
-        """Which new labels share an Other class of their own. Default: none do, O is one class for all."""
+        """Which new labels share an Other class. Default: O is one class for all."""
         return None
 
     @property
     def keeps_predictions(self) -> bool:
-        """Whether a step that only adds types cannot change what is predicted of the old ones, on any text.
+        """Whether a step that only adds types cannot change the predictions of old types, on any text.
 
-        Default: no. It is about spans, not scores: a new type must not outvote an old one either.
+        Default: no. This is about spans, not scores: a new type must not outvote an old one either.
         """
         return False
 
     def slices(self, step: Step) -> tuple[Slice, ...]:
-        """The text that a step is learned from. Default: its own data, replayed and unlabelled sentences."""
+        """The text that a step learns from. Default: its own data, replayed and unlabelled sentences."""
         return tuple(part for part in step.slices if self.reads_unlabelled or not part.unlabelled)
 
     def grow(self, network: Network, ctx: StepContext) -> Network:
-        """The network that a step trains, before its head gets the new labels. Default: the one that came in.
-        Called in every step, the first one too.
+        """The network that a step trains, before its head gets the new labels. Default: the network as it is.
+        Called in every step, also the first.
         """
         return network
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """Called when the head has grown, before the first batch: decide what is trained.
+        """Called when the head has grown, before the first batch: decides what is trained.
 
         Default: the rows of types that the step does not label are frozen; O's row too if the user wants it.
         """
@@ -114,24 +119,24 @@ class Method:
         network.head.freeze(frozen if self.freezes_old_rows else ())
 
     def teachers(self, ctx: StepContext) -> dict[str, WordScores]:
-        """Whom terms may ask, by name. Default: the network as it came in, as ``old``."""
+        """The teachers that terms can use, by name. Default: the network before this step, as ``old``."""
         return {"old": ctx.ask(ctx.old, self.objective(ctx).probes)}
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
-        """The label and weight of every word for cross-entropy. Default: as they are in the data, and none
-        for words of unlabelled text.
+        """The label and weight of every word for cross-entropy. Default: those of the data, and none for
+        words of unlabelled text.
         """
         return Targets(ctx.data.known_labels)
 
     def views(self, ctx: StepContext) -> Mapping[str, StepData]:
-        """Other ways to read the step's text, by name: the same windows and words, with other subwords or
-        labels. The student reads a batch in each of them too, and so do the teachers: ``teachers`` and
-        ``targets`` are called for each, with its data. Default: none. Not called in a first step.
+        """Further versions of the step's text, by name: the same windows and words, with different subwords
+        or labels. The student and the teachers read a batch in each of them too: ``teachers`` and ``targets``
+        are called for each, with its data. Default: none. Not called in a first step.
         """
         return {}
 
     def objective(self, ctx: StepContext) -> Objective:
-        """What a step after the first minimises. It looks at numbers, roles and epochs, not at the data."""
+        """What a step after the first minimises. It may use sizes, roles and epochs, but not the data."""
         raise NotImplementedError
 
     def finish(self, network: Network, ctx: StepContext) -> None:
@@ -139,9 +144,9 @@ class Method:
 
 
 class Wrapper(Method):
-    """Something that can be added to any method: ``class Fusion(Wrapper)`` makes ``extendner+fusion``.
+    """An addition to any method: ``class Fusion(Wrapper)`` makes ``extendner+fusion``.
 
-    It overrides hooks and calls ``super()``, which is the method that it is added to. It has no objective.
+    It overrides hooks and calls ``super()``, which is the method that it wraps. It has no objective.
     """
 
 
@@ -151,16 +156,16 @@ M = TypeVar("M", bound=type[Method])
 
 
 def register(method: M) -> M:
-    """Class decorator: make a method, or a wrapper, known by its name."""
+    """Class decorator: register a method, or a wrapper, under its name."""
     if not issubclass(method, Wrapper) and method.objective is Method.objective:
         raise ConfigError(
-            f"The method '{method.name}' has no objective: nothing says what its steps minimise.",
+            f"The method '{method.name}' has no objective, so there is nothing for its steps to minimise.",
             remedy="Write 'def objective(self, ctx)' in its class; 'cfner bench add-method NAME' writes an "
             "example.",
         )
     if method.head and method.plain_first_step:
         raise ConfigError(
-            f"The method '{method.name}' has a head of its own, but a first step that it shares with others.",
+            f"The method '{method.name}' requires a head, but shares its first step with other methods.",
             remedy="Write 'plain_first_step = False' in its class.",
         )
     known: dict[str, Any] = _WRAPPERS if issubclass(method, Wrapper) else _METHODS
@@ -172,7 +177,7 @@ def register(method: M) -> M:
 
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """What is registered meanwhile stays only if nothing goes wrong."""
+    """Undo all registrations made in this block if it raises."""
     before = [(known, set(known)) for known in (_METHODS, _WRAPPERS)]
     try:
         yield
@@ -184,19 +189,19 @@ def all_or_nothing() -> Iterator[None]:
 
 
 def registered_in(module: str) -> list[str]:
-    """The names of what a module, or one inside it, has registered."""
+    """The names that a module, or one of its submodules, has registered."""
     kinds = (_METHODS | _WRAPPERS).items()
     return [name for name, kind in kinds if f"{kind.__module__}.".startswith(f"{module}.")]
 
 
-PLUG_INS: Final = "cfner.methods"  # the entry point under which installed packages name a module or a class
-_PACKAGE_OF: dict[str, str] = {}  # of each method that came so
+PLUG_INS: Final = "cfner.methods"  # the entry point group under which packages list a module or a class
+_PACKAGE_OF: dict[str, str] = {}  # of each method from a package
 
 
 @cache  # once; an error is raised again every time
 def _load_plug_ins() -> None:
-    """Import what installed packages announce. Only when a name is looked for that is not known yet, or all
-    are: nobody who names a method of this program runs the code of others.
+    """Import the plug-ins of installed packages. Only when all names are wanted, or one that is not known
+    yet: whoever uses one of cfner's own methods never runs third-party code.
     """
     for entry in sorted(entry_points(group=PLUG_INS), key=lambda entry: entry.name):
         package = entry.dist.name if entry.dist is not None else entry.module
@@ -209,7 +214,7 @@ def _load_plug_ins() -> None:
         except Exception as error:
             told = error.what if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}."
             raise ConfigError(
-                f"The installed package '{package}' announces a method that cannot be used: {told}",
+                f"The installed package '{package}' has a method plug-in that cannot be used: {told}",
                 where=f"entry point {PLUG_INS}: {entry.name} = {entry.value}",
                 remedy=f"Repair or update the package, or remove it: pip uninstall {package}",
             ) from error
@@ -217,18 +222,18 @@ def _load_plug_ins() -> None:
 
 
 def package_of(name: str) -> str | None:
-    """The installed package that brought a method or wrapper; None for those of this program."""
+    """The installed package that a method or wrapper comes from; None for cfner's own."""
     return _PACKAGE_OF.get(name)
 
 
 def method_names() -> list[str]:
-    """Those of this program first, then those of installed packages."""
+    """cfner's own methods first, then those of installed packages."""
     _load_plug_ins()
     return list(_METHODS)
 
 
 def wrapper_names() -> list[str]:
-    """What can be added to any method: NAME+WRAPPER."""
+    """Wrappers, which can be added to any method: NAME+WRAPPER."""
     _load_plug_ins()
     return list(_WRAPPERS)
 
@@ -262,11 +267,11 @@ def _wrapped(base: type[Method], wrapper: type[Wrapper]) -> type[Method]:
     if base.from_scratch:
         raise ConfigError(
             f"There is no '{name}': {base.name} starts from scratch, so it has no old network.",
-            remedy=f"Add {wrapper.name} to a method that goes on from the step before.",
+            remedy=f"Add {wrapper.name} to a method that continues from the step before.",
         )
     if base.adds_experts:
         raise ConfigError(
-            f"There is no '{name}': {base.name} trains new experts and leaves the old ones as they are.",
+            f"There is no '{name}': {base.name} trains new experts and does not change the old ones.",
             remedy=f"Use {base.name} as it is, or add {wrapper.name} to a method that trains one network.",
         )
     if twice := sorted(base.Parameters.model_fields.keys() & wrapper.Parameters.model_fields.keys()):
@@ -302,7 +307,7 @@ def create(
 ) -> Method:
     """Build a method by name; an unknown parameter is an error that names the nearest known one.
 
-    ``as_published``: what is not given has the paper's value rather than the default here.
+    ``as_published``: parameters that are not given take the paper's value instead of cfner's default.
     """
     kind = method_class(name)
     given = {**(kind.published if as_published else {}), **(parameters or {})}

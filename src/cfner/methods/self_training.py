@@ -46,7 +46,7 @@ class SelfTrainingWithEffects(CausalMethod):
     name: ClassVar[str] = "self-training+cf"
     title: ClassVar[str] = "Self-training with causal effects"
     paper: ClassVar[str] = "Zheng et al. 2022 (CFNER), table 'Combining with other baselines'"
-    good_for: ClassVar[str] = "Seeing what the soft label is worth."
+    good_for: ClassVar[str] = "Measuring what the soft label contributes."
 
     def objective(self, ctx: StepContext) -> Objective:
         return self.with_effects(ctx, ClassifyEntities(), self.distil(ctx, hard=True))

@@ -9,10 +9,10 @@ from cfner.methods import ClassifyAll, HeadKind, Method, Network, Objective, Ste
 class SeqStar(Method):
     """Plain cross-entropy, with the encoder and the rows of old types frozen after the first step.
 
-    The first step is the warm-up: it trains the encoder as always. After it a step only adds rows, by a
-    softmax over all labels, O included. The head is linear. O's row moves unless `freeze_other` is set, since
-    what O means changes with every step. Nothing else can be forgotten: an old type is lost only where O or a
-    new type now scores higher.
+    The first step is a warm-up: it trains the encoder as usual. Each later step only adds rows, by a softmax
+    over all labels, O included. The head is linear. O's row is trained unless `freeze_other` is set, because
+    the meaning of O changes with every step. Nothing else can be forgotten: an old type is lost only where O
+    or a new type now scores higher.
     """
 
     name: ClassVar[str] = "seq-star"
@@ -22,13 +22,13 @@ class SeqStar(Method):
         "Models (ACL)"
     )
     good_for: ClassVar[str] = (
-        "A simple bar for every method that distils: only rows are trained after the first step."
+        "A simple baseline for every method that distils: only rows are trained after the first step."
     )
     promise: ClassVar[str] = (
-        "The scores of old types do not change by a bit. O and the new types may still outvote them."
+        "The scores of old types stay bit-identical. O and the new types may still outvote them."
     )
     reads_unlabelled: ClassVar[bool] = False
-    plain_first_step: ClassVar[bool] = False  # with a linear head, it is not that of the other methods
+    plain_first_step: ClassVar[bool] = False  # it has a linear head, so it differs from that of other methods
     head: ClassVar[HeadKind | None] = "linear"
 
     def begin(self, network: Network, ctx: StepContext) -> None:

@@ -19,13 +19,13 @@ from cfner.methods import (
 )
 from cfner.methods.rdp import RDP, RDPParameters
 
-ERASED = "erased"  # the view in which the new entities' words are masked
+ERASED = "erased"  # the view in which the words of new entities are masked
 
 
 @dataclass(frozen=True)
 class OnTheCopy(Term):
-    """The losses above on the copy of the batch in which the words of new entities are masked, each with its
-    weight. Masked words are words labelled O there, as all others are.
+    """The losses above on a copy of the batch in which the words of new entities are masked, with the same
+    weights. In the copy, masked words count as words labelled O.
     """
 
     role: ClassVar[Role] = "keep_old"
@@ -40,8 +40,8 @@ class OnTheCopy(Term):
 
 @dataclass(frozen=True)
 class SameWithoutNew(Term):
-    """The prediction of a word that was given an old label is the same whether or not the new entities around
-    it can be read.
+    """A word with an old pseudo-label gets the same prediction whether or not the new entities around it are
+    masked.
     """
 
     role: ClassVar[Role] = "keep_old"
@@ -63,12 +63,12 @@ class TBCLParameters(RDPParameters):
 
 @register
 class TBCL(RDP):
-    """RDP on each sentence and on its copy without the new entities, and both must agree on old entities.
+    """RDP on each sentence and on a copy without its new entities; both must agree on old entities.
 
-    In the copy every subword of a new entity is masked. So what is predicted of an old entity does not come
-    to depend on the new entities beside it, which the old data did not have. The paper sums the consistency
-    over words. Here it is a mean, as all terms are, so that $\\beta$ does not depend on the batch size;
-    its value of 1 is a choice made here. Each batch is read twice.
+    In the copy every subword of a new entity is masked. So the prediction of an old entity cannot come to
+    depend on new entities next to it, which the old data did not have. The paper sums the consistency over
+    words. Here it is a mean, like all terms, so that $\\beta$ does not depend on the batch size; its value of
+    1 is cfner's choice. Each batch is read twice.
     """
 
     name: ClassVar[str] = "tbcl"

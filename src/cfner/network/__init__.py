@@ -1,1 +1,1 @@
-"""Encoders, heads and what they say of words."""
+"""Encoders, heads, and their scores for words."""

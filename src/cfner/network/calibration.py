@@ -1,4 +1,4 @@
-"""What was measured of each type on held-out data: how sure it really is, and where it should decide."""
+"""Calibration of each type on held-out data: how reliable its scores are, and where to set its threshold."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-# Temperatures that are fitted and read. Below the first, the server's rounding (serving.pipeline.NOISE) would
-# no longer hide the last bits of a batch.
+# The range of temperatures. Below the first, the server's rounding (serving.pipeline.NOISE) would no longer
+# hide floating-point differences between batches.
 COOLEST: Final = 0.25
 HOTTEST: Final = 16.0
-FURTHEST: Final = 1000.0  # log-odds beyond this are damage, not a measurement
+FURTHEST: Final = 1000.0  # larger log-odds mean a damaged file, not a measurement
 
 
 @dataclass(frozen=True)
 class TypeCalibration:
-    """Of one type: ``temperature`` and ``bias`` of the scores that are shown, and the ``shift`` with which it
-    is decided. Bias and shift are added to the log-odds of all its labels. ``precision``: what was promised
-    of its mentions, if anything.
+    """For one type: ``temperature`` and ``bias`` of the scores that are shown, and the ``shift`` of its
+    decision threshold. Bias and shift are added to the log-odds of all its labels. ``precision``: the
+    guaranteed precision of its mentions, if there is one.
     """
 
     temperature: float = 1.0
@@ -28,7 +28,7 @@ class TypeCalibration:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Figures per type. A type that is not in it is decided and shown as the network says."""
+    """Figures per type. A type without an entry uses the network's scores and decisions unchanged."""
 
     types: Mapping[str, TypeCalibration] = field(default_factory=dict)
 
@@ -36,12 +36,12 @@ class Calibration:
         return _AS_IT_IS if type_ is None else self.types.get(type_, _AS_IT_IS)
 
     def unshifted(self) -> Self:
-        """The same scores, decided as the network decides."""
+        """The same scores, with the network's own decisions."""
         plain = {name: replace(one, shift=0.0, precision=None) for name, one in self.types.items()}
         return replace(self, types=plain)
 
     def without(self, types: Collection[str]) -> Self | None:
-        """Without what was measured of these types; None if nothing is left."""
+        """Without the figures of these types; None if nothing is left."""
         left = {name: one for name, one in self.types.items() if name not in types}
         return replace(self, types=left) if left else None
 
@@ -62,11 +62,11 @@ class Calibration:
 
     @classmethod
     def from_json(cls, data: Any, types: Collection[str]) -> Self:
-        """What ``to_json`` wrote, of a model with these types; a TypeError or ValueError otherwise."""
+        """Reads what ``to_json`` wrote for a model with these types; else a TypeError or ValueError."""
         if not isinstance(data, dict) or not data:
             raise TypeError("'calibration' is not a table of types")
         if strange := sorted(set(data).difference(types)):
-            raise ValueError(f"'calibration' names a type that the model does not know: {strange[0]!r}")
+            raise ValueError(f"'calibration' has a type that the model does not know: {strange[0]!r}")
         return cls({name: _read(name, one) for name, one in data.items()})
 
 
@@ -86,11 +86,11 @@ def _read(name: str, data: Any) -> TypeCalibration:
         low, high = _LIMITS[key]
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"the {key} of {name!r} is not a number")
-        if not low <= value <= high:  # not a number is neither
+        if not low <= value <= high:  # true for nan too
             raise ValueError(f"the {key} of {name!r} is {value}, which is not from {low:g} to {high:g}")
     return TypeCalibration(**{key: float(value) for key, value in data.items()})
 
 
 def read_calibration(facts: Mapping[str, Any], types: Collection[str]) -> Calibration | None:
-    """Of a labels.json; None if nothing was calibrated."""
+    """The calibration in a labels.json; None if nothing was calibrated."""
     return Calibration.from_json(facts["calibration"], types) if "calibration" in facts else None

@@ -1,7 +1,7 @@
-"""An encoder cut in two modules for good: its lowest layers, which several tops share, and everything above.
+"""An encoder split permanently into two modules: its lowest layers, which several tops share, and the rest.
 
-(``frozen_layers`` lends the two halves of one encoder for the length of a call; here they live apart.)
-Hidden states are handed over in context variables, not in modules, so that several threads may predict.
+(``frozen_layers`` splits an encoder only for the duration of a call.) Hidden states are passed in context
+variables, not in modules, so that several threads may predict.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from cfner.network.frozen_layers import layer_list
 
 _HANDED: ContextVar[Tensor] = ContextVar("_HANDED")
 _CAUGHT: ContextVar[list[Tensor]] = ContextVar("_CAUGHT")
-_REMEDY = "Use the method own-other, which needs no split, or another encoder."
+_REMEDY = "Use the method own-other, which needs no split, or a different encoder."
 
 
 class _Handed(nn.Module):
-    """Stands in for the embeddings of a top: whatever it is asked, it gives what the lower layers gave."""
+    """Replaces the embeddings of a top: whatever its input, it returns the output of the lower layers."""
 
     def forward(self, *_: Any, **__: Any) -> Tensor:
         return _HANDED.get()
 
 
 class SharedLayers(nn.Module):
-    """Embeddings and the lowest layers, cut off an encoder: ``body`` has no other layers any more."""
+    """Embeddings and the lowest layers, split off an encoder: ``body`` has no other layers any more."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
         self.body = body
         layers = _layers(body)
         self.depth = len(layers)
-        layers[-1].register_forward_hook(_catch)  # what comes after it (a norm, a dropout) belongs to the top
+        layers[-1].register_forward_hook(_catch)  # later modules (a norm, a dropout) belong to the top
 
     def lower(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """[B, T] -> [B, T, H]."""
@@ -54,7 +54,7 @@ def _catch(_: nn.Module, __: Any, out: Any) -> None:
 
 
 def run_top(top: nn.Module, hidden: Tensor, input_ids: Tensor, attention_mask: Tensor, **wanted: bool) -> Any:
-    """The output of an encoder whose lowest layers gave ``hidden [B, T, H]``, with this top."""
+    """The output of an encoder with this top, whose lowest layers returned ``hidden [B, T, H]``."""
     token = _HANDED.set(hidden)
     try:
         return top(input_ids=input_ids, attention_mask=attention_mask, **wanted)
@@ -63,12 +63,12 @@ def run_top(top: nn.Module, hidden: Tensor, input_ids: Tensor, attention_mask: T
 
 
 def depth(body: nn.Module) -> int:
-    """How many layers an encoder has; one whose layers cannot be told apart is refused."""
+    """How many layers an encoder has; raises if its layers cannot be separated."""
     return len(_layers(body))
 
 
 def top_layers(body: nn.Module, top: int | None) -> int:
-    """How many of an encoder's layers are its top: ``top``, or a third of them. Refused if none are left."""
+    """How many of an encoder's layers are its top: ``top``, or a third. Raises if none are left to share."""
     layers = depth(body)
     chosen = max(1, layers // 3) if top is None else top
     if not 0 < chosen < layers:
@@ -80,7 +80,7 @@ def top_layers(body: nn.Module, top: int | None) -> int:
 
 
 def cut(body: nn.Module, top: int) -> tuple[SharedLayers, nn.Module]:
-    """(lower layers, top) of an encoder, which itself becomes the lower one. The numbers stay the same."""
+    """(lower layers, top) of an encoder, which itself becomes the lower part. Its outputs stay the same."""
     owner, attribute = layer_list(body, _REMEDY)
     layers: nn.ModuleList = getattr(owner, attribute)
     base, lowest = _base(body), len(layers) - top
@@ -112,7 +112,7 @@ def joined(shared: SharedLayers, top: nn.Module) -> nn.Module:
 
 
 def freeze_lowest(top: nn.Module, layers: int) -> None:
-    """The lowest ``layers`` of a top take no gradient."""
+    """Freeze the lowest ``layers`` of a top."""
     for layer in _layers(top)[: max(0, layers)]:
         layer.requires_grad_(False)
 

@@ -1,4 +1,4 @@
-"""How much of an encoder is dropped while it is trained."""
+"""Sets the dropout rate of an encoder for training."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 from torch import nn
 
-# where architectures keep a rate: torch's own module, DeBERTa's, and attributes that attention reads itself
+# where architectures store the rate: torch's module, DeBERTa's, and attributes that attention reads itself
 _RATES: Final = ("p", "drop_prob", "attention_dropout", "dropout", "dropout_rate", "activation_dropout")
 
 
 def set_dropout(encoder: nn.Module, rate: float | None) -> None:
-    """Give every dropout of the encoder this rate; None leaves each as it came.
+    """Give every dropout of the encoder this rate; None leaves each as it is.
 
-    What is saved and exported keeps the encoder's own rates: only modules are changed, not its config.
+    Saved and exported models keep the encoder's original rates: only modules are changed, not its config.
     """
     if rate is None:
         return

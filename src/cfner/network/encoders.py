@@ -1,4 +1,4 @@
-"""What every encoder is prepared by: its classifier taken off, its length limit, its tokenizer."""
+"""Prepares an encoder: removes its classifier, finds its length limit, checks its tokenizer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 
 from cfner.errors import EncoderError
 
-_CLASSIFIERS = ("classifier", "score")  # what token classifiers call their final linear layer
+_CLASSIFIERS = ("classifier", "score")  # names of the final linear layer in token classifiers
 
 
 def strip_classifier(body: nn.Module) -> nn.Linear:
@@ -28,20 +28,20 @@ def strip_classifier(body: nn.Module) -> nn.Linear:
 
 
 def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
-    """The encoder's own limit in subwords, or less if asked for."""
+    """The encoder's own limit in subwords, or less if requested."""
     config: Any = body.config
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None and getattr(config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
-        positions -= config.pad_token_id + 1  # these count positions from behind the padding index
-    relative_only = not getattr(config, "position_biased_input", True)  # DeBERTa: no table to run out of
+        positions -= config.pad_token_id + 1  # these encoders count positions from the padding index + 1
+    relative_only = not getattr(config, "position_biased_input", True)  # DeBERTa: no position table, no limit
     limits = [tokenizer.model_max_length if tokenizer.model_max_length < 10**6 else 512]
     if positions and positions > 0 and not relative_only:
         limits.append(positions)
     limit = int(min(limits))
     if limit < 3:
         raise EncoderError(
-            f"This encoder reads {limit} subwords: not even a word between two special tokens.",
-            remedy="Use another encoder, or correct model_max_length in its tokenizer_config.json.",
+            f"This encoder reads {limit} subwords: too few for a word between two special tokens.",
+            remedy="Use a different encoder, or correct model_max_length in its tokenizer_config.json.",
         )
     if wanted is not None and wanted > limit:
         raise EncoderError(
@@ -54,13 +54,13 @@ def usable_length(body: nn.Module, tokenizer: Any, wanted: int | None) -> int:
 def prepare_tokenizer(tokenizer: Any) -> Any:
     if not tokenizer.is_fast:
         raise EncoderError(
-            f"{type(tokenizer).__name__} is a slow tokenizer: it cannot say which word a subword is from.",
+            f"{type(tokenizer).__name__} is a slow tokenizer, which does not report the word of a subword.",
             remedy="Use an encoder that ships a tokenizer.json.",
         )
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise EncoderError(
-            "The tokenizer knows no words: the file with its vocabulary is missing.",
-            remedy="Fetch it or save it anew, with its tokenizer.json.",
+            "The tokenizer has an empty vocabulary: its vocabulary file is missing.",
+            remedy="Download it or save it again, with its tokenizer.json.",
         )
     # a user's text may contain "[SEP]": read it as text, not as the special token. (The backend's own
     # switch, encode_special_tokens, is set from this one at every call.)
@@ -70,7 +70,7 @@ def prepare_tokenizer(tokenizer: Any) -> Any:
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Loading reports that a classifier is missing, which is the very point here."""
+    """Silence the warning that the classifier is missing: cfner removes it on purpose."""
     from transformers.utils import logging as hub_logging
 
     level, bars = hub_logging.get_verbosity(), hub_logging.is_progress_bar_enabled()

@@ -1,9 +1,9 @@
-"""A network of experts: lower layers that all share, and for each step top layers and a head of its own.
+"""A network of experts: shared lower layers and, for each step, its own top layers and head.
 
-Expert 0 is the network that the others were added to, exactly as it came: its columns are what they were. A
-later expert has a head whose O is always 0, so that its columns are log-odds. They are added to O's column of
-expert 0. So the network as a whole gives ``[W, C]`` columns like any other, and whoever reads them need not
-know of experts. Only the newest expert is ever trained.
+Expert 0 is the original network, unchanged: its columns are what they were. A later expert has a head whose O
+is always 0, so that its columns are log-odds. They are added to O's column of expert 0. So the network as a
+whole returns ``[W, C]`` columns like any other, and its callers need not know about experts. Only the newest
+expert is ever trained.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from cfner.network.head import Head
 from cfner.network.network import Network, TaggerOutput, columns_of, copy_head, outputs_for, words_of
 from cfner.network.probes import Probe
 
-# the log-odds of a label on a word that a label of higher rank claims: low enough that nothing is left of its
-# probability, and finite, so that differences of columns stay numbers
+# the log-odds of a label on a word that a label of higher rank claims: low enough that its probability is 0,
+# and finite, so that differences of columns stay finite
 OUTRANKED: Final = -100.0
 
 
@@ -40,8 +40,8 @@ class Expert(nn.Module):
 class ExpertNetwork(Network):
     """``body`` and ``head`` are the newest expert's; ``older`` are those before it, oldest first.
 
-    ``rows``: of each expert, the labels that its head has a row for; of a label that several have, the newest
-    counts. ``ranks``: of each label; one of a higher number claims only words that none of a lower claims.
+    ``rows``: for each expert, the labels that its head has a row for. If several have the label, the newest
+    counts. ``ranks``: of each label; a label claims only words that no label with a lower number claims.
     ``silent``: labels that mean nothing, and claim nothing.
     """
 
@@ -63,12 +63,12 @@ class ExpertNetwork(Network):
         self.rows = tuple(tuple(own) for own in rows)
         self.ranks = tuple(ranks)
         self.silent = tuple(silent)
-        self.new_rank = max(self.ranks)  # of labels to come
+        self.new_rank = max(self.ranks)  # the rank of labels to be added
         self.group_numbers: dict[int, int] = {}  # of the newest head, by the number in the label space
         self._index()
 
     def _index(self) -> None:
-        """Where the column of each label is among those of all experts, one after the other."""
+        """For each label, the index of its column in the concatenation of all experts' columns."""
         device, first = self.device, self.first.labels
         place = {label: label for label in range(first)}
         at = first
@@ -79,7 +79,7 @@ class ExpertNetwork(Network):
         claims = torch.ones(len(self.ranks), dtype=torch.bool, device=device)
         claims[[self.first.other, *self.silent]] = False
         ranks = torch.tensor(self.ranks, device=device)
-        ranks[self.first.other] = -1  # nobody outranks O: it claims nothing
+        ranks[self.first.other] = -1  # O claims nothing, so it needs no rank
         for name, value in (("order", order), ("claims", claims), ("rank_of", ranks)):
             self.register_buffer(name, value, persistent=False)
 
@@ -95,7 +95,7 @@ class ExpertNetwork(Network):
 
     @property
     def top(self) -> int:
-        """How many layers an expert has of its own."""
+        """The number of top layers in each expert."""
         return depth(self.body)
 
     @property
@@ -108,7 +108,7 @@ class ExpertNetwork(Network):
         return (self.shared.body, *(expert.body for expert in self.experts))
 
     def reader(self, label: int) -> int:
-        """Which expert's answer counts for a label."""
+        """The expert whose scores count for a label."""
         return max(number for number, own in enumerate(self.rows) if label in own)
 
     # -- from text to columns ------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class ExpertNetwork(Network):
     def forward(
         self, batch: TokenBatch, probes: Sequence[Probe] = (), lower: CachedLowerLayers | None = None
     ) -> TaggerOutput:
-        """``lower``: what does not move, if it is cached. Probes read the newest expert."""
+        """``lower``: the frozen parts' cached output, if there is one. Probes read the newest expert."""
         ids, mask = batch.input_ids, batch.attention_mask
         with torch.no_grad():
             hidden = self.shared.lower(ids, mask) if lower is None else lower.of(batch)
@@ -128,8 +128,8 @@ class ExpertNetwork(Network):
         return TaggerOutput(features, self._gathered(torch.cat([before, own[:, 1:]], 1)), readings)
 
     def before(self, hidden: Tensor, batch: TokenBatch) -> Tensor:
-        """[B, T, H] from the lower layers -> [W, K]: the older experts' columns, one after the other: of the
-        first all, of others the log-odds.
+        """[B, T, H] from the lower layers -> [W, K]: the older experts' columns, concatenated: all columns of
+        the first expert, log-odds of the others.
         """
         parts: list[Tensor] = []
         for expert in self.experts[:-1]:
@@ -147,8 +147,8 @@ class ExpertNetwork(Network):
         return self._gathered(torch.cat(parts, -1))
 
     def _gathered(self, parts: Tensor) -> Tensor:
-        """[..., K] -> [..., C]: one column per label. While it is trained, ranks do not count: a new label
-        learns its type on all words, also where it will be outranked.
+        """[..., K] -> [..., C]: one column per label. Ranks do not count in training: a new label learns its
+        type on all words, also where it will be outranked.
         """
         first = self.first.labels
         other = parts[..., self.first.other, None]
@@ -175,7 +175,7 @@ class ExpertNetwork(Network):
         return sorted(set(groups) - set(self.group_numbers))
 
     def grow(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> None:
-        """Append rows to the newest head. ``groups`` are numbers of the label space."""
+        """Append rows to the newest head. ``groups`` are group numbers of the label space."""
         for group in self.new_groups(groups):
             self.group_numbers[group] = len(self.group_numbers) + 1
         self.head = self.head.grown(rows, [self.group_numbers[group] for group in groups], others)
@@ -185,7 +185,7 @@ class ExpertNetwork(Network):
         self._index()
 
     def free(self, *, lowest: int, embeddings: bool) -> ExpertNetwork:
-        """Only the newest expert is trained, whatever is asked for below it."""
+        """Only the newest expert is trained, whatever is requested for the layers below it."""
         self.requires_grad_(False)
         self.body.requires_grad_(True)
         self.head.requires_grad_(True)
@@ -193,18 +193,18 @@ class ExpertNetwork(Network):
         return self
 
     def cached(self, text: EncodedText, device: torch.device, batch_size: int) -> CachedLowerLayers:
-        """What the lower layers and the older experts give for a text, computed once."""
+        """The outputs of the lower layers and the older experts for a text, computed once."""
         return CachedExperts(self, text, device, batch_size)
 
     def train(self, mode: bool = True) -> ExpertNetwork:
-        """Only the newest expert is ever in training mode: the others compute what they always do."""
+        """Only the newest expert is ever in training mode: the others are deterministic."""
         super().train(mode)
         self.shared.eval()
         self.older.eval()
         return self
 
     def frozen_copy(self) -> ExpertNetwork:
-        """What never moves is shared with the copy."""
+        """Frozen parts are shared with the copy."""
         newest = Expert(copy.deepcopy(self.body), copy_head(self.head))
         experts = [*self.experts[:-1], newest]
         teacher = ExpertNetwork(self.shared, experts, self.rows, self.ranks, self.silent)
@@ -213,12 +213,12 @@ class ExpertNetwork(Network):
         return teacher
 
     def newest_encoder(self) -> nn.Module:
-        """A copy of the newest expert's encoder, complete."""
+        """A copy of the newest expert's complete encoder."""
         return joined(self.shared, self.body)
 
 
 class CachedExperts(CachedLowerLayers):
-    """What does not move in a network of experts, for every window and every word of a text."""
+    """The outputs of a network's frozen parts, for every window and every word of a text."""
 
     def __init__(
         self, network: ExpertNetwork, text: EncodedText, device: torch.device, batch_size: int

@@ -1,8 +1,8 @@
 """An encoder in two parts: its lowest layers, whose output may be computed once, and the rest.
 
-Token classifiers of the Hugging Face library all run embeddings, then a list of layers. The parts are made
-by lending the encoder a shorter list for the length of one call, and for the upper part embeddings that hand
-over what the lower part gave. So the same modules compute the same numbers, whichever way they are called.
+Token classifiers of the Hugging Face library all run embeddings, then a list of layers. For the duration of
+one call, the encoder gets a shorter list of layers. For the upper part its embeddings are replaced by a
+module that returns the lower part's output. So the same modules compute the same numbers either way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAYER_LISTS = (("encoder", "layer"), ("transformer", "layer"), (None, "layers")
 
 
 class LowerLayers(Protocol):
-    """The lowest layers of an encoder, by themselves."""
+    """The lowest layers of an encoder."""
 
     body: nn.Module
 
@@ -31,13 +31,13 @@ class LowerLayers(Protocol):
 
 
 class Frozen(Protocol):
-    """What does not move while a network is trained: what it gives may be computed once for a whole text."""
+    """The frozen part of a network in training: its output may be computed once for a complete text."""
 
     def cached(self, text: EncodedText, device: torch.device, batch_size: int) -> CachedLowerLayers: ...
 
 
 class _Given(nn.Module):
-    """Stands in for the embeddings: whatever it is asked, it hands over the given hidden states."""
+    """Replaces the embeddings: whatever its input, it returns the given hidden states."""
 
     def __init__(self, hidden: Tensor) -> None:
         super().__init__()
@@ -50,9 +50,9 @@ class _Given(nn.Module):
 def layer_list(
     body: nn.Module, remedy: str = "Leave freeze_layers at 0 for this encoder."
 ) -> tuple[Any, str]:
-    """(the module that has the encoder's list of layers, the list's name in it); refused if there is none.
+    """(the module that has the encoder's list of layers, the list's name in it); raises if there is none.
 
-    ``remedy``: what to do then.
+    ``remedy``: the remedy of that error.
     """
     base: Any = getattr(body, "base_model", body)
     for holder, attribute in _LAYER_LISTS:
@@ -61,7 +61,7 @@ def layer_list(
             break
     else:
         raise ConfigError(
-            f"The layers of {type(base).__name__} cannot be told apart, so none can be frozen.", remedy=remedy
+            f"The layers of {type(base).__name__} cannot be separated, so none can be frozen.", remedy=remedy
         )
     if getattr(owner, "conv", None) is not None:
         raise ConfigError(
@@ -86,7 +86,7 @@ class SplitEncoder:
             )
 
     def freeze(self) -> None:
-        """Embeddings and lowest layers take no gradient."""
+        """Freeze the embeddings and the lowest layers."""
         lower: list[nn.Module] = [self.base.embeddings, *self.layers[: self.lowest]]
         if hasattr(self.base, "embeddings_project"):
             lower.append(self.base.embeddings_project)
@@ -94,7 +94,7 @@ class SplitEncoder:
             module.requires_grad_(False)
 
     def lower(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, T] -> [B, T, H]: what the lowest layers give."""
+        """[B, T] -> [B, T, H]: the output of the lowest layers."""
         caught: list[Tensor] = []
 
         def catch(_: nn.Module, __: Any, out: Any) -> None:
@@ -109,7 +109,7 @@ class SplitEncoder:
         return caught[0]
 
     def cached(self, text: EncodedText, device: torch.device, batch_size: int) -> CachedLowerLayers:
-        """What the lowest layers give for a whole text, computed once."""
+        """The lowest layers' output for a complete text, computed once."""
         return CachedLowerLayers(self, text, device, batch_size)
 
     def upper(self, hidden: Tensor, input_ids: Tensor, attention_mask: Tensor) -> Any:
@@ -136,7 +136,7 @@ class SplitEncoder:
 
 
 class CachedLowerLayers:
-    """What the lowest layers give for every window of a text, computed once. 4 H bytes for each subword."""
+    """The lowest layers' output for every window of a text, computed once. 4 H bytes for each subword."""
 
     def __init__(self, parts: LowerLayers, text: EncodedText, device: torch.device, batch_size: int) -> None:
         self.parts = parts

@@ -1,4 +1,4 @@
-"""From one network to experts, one more at a time, and back to one network."""
+"""Turns a network into experts, adds an expert, and merges experts into one network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cfner.network.network import Network, copy_head
 
 
 def refuse_top(network: Network, top: int | None) -> int:
-    """How many layers the top of each expert has: ``top``, or a third; refused if that cannot be."""
+    """How many layers the top of each expert has: ``top``, or a third; raises if that is not possible."""
     if not isinstance(network, ExpertNetwork):
         return top_layers(network.body, top)
     there = network.top
@@ -36,11 +36,11 @@ def with_expert(
     old_wins: bool = False,
     silent: Collection[int] = (),
 ) -> ExpertNetwork:
-    """The network with one more expert, which has no label of its own yet but ``taken``: those of known types
-    that there is more data for. A network without experts becomes the first one, and is used up.
+    """The network with one more expert, which so far has only the labels ``taken``: those of known types with
+    more data. A network without experts becomes the first expert, and must not be used afterwards.
 
-    ``group_of``: the group of every label there will be. The new top starts as a copy of the newest one. If
-    the step brings nothing but more data for types of one expert, it goes on from that expert.
+    ``group_of``: the group of every label after the step. The new top starts as a copy of the newest one. If
+    the step only brings more data for types of one expert, it starts as a copy of that expert.
     """
     depth_of_top = refuse_top(network, top)
     if isinstance(network, ExpertNetwork):
@@ -69,7 +69,7 @@ def _reader(rows: Sequence[Sequence[int]], label: int) -> int:
 def _taken_over(
     experts: Sequence[Expert], rows: Sequence[Sequence[int]], readers: dict[int, int], group_of: Sequence[int]
 ) -> tuple[Head, dict[int, int]]:
-    """(a head with the labels in ``readers``, their log-odds as they are; the numbers of its groups)."""
+    """(a head with the labels in ``readers`` and unchanged log-odds; the numbers of its groups)."""
     first = experts[0].head
     sigma = first.start_sigma if isinstance(first, CosineHead) else START_SIGMA
     head = empty_head(first.kind, first.hidden, sigma).to(first.weight.device)
@@ -83,8 +83,9 @@ def _taken_over(
 
 
 def consolidated(network: ExpertNetwork, group_of: Sequence[int]) -> Network:
-    """One network with all labels, to be taught by the experts: the newest expert's encoder, and everybody's
-    rows. Those of older experts were made for other features: they are a start, no more.
+    """One network with all labels, to be trained by distillation from the experts: the newest expert's
+    encoder and the rows of all. Rows of older experts were trained on different features: they are only a
+    start.
     """
     head = copy_head(network.first)
     for expert, own in zip(network.experts[1:], network.rows[1:], strict=True):

@@ -1,12 +1,12 @@
 """Classification heads whose rows can be added, imprinted and frozen.
 
-A head sees words, not sequences: features are ``[W, H]``, so its answer for a word cannot depend on
-padding or on the other sentences of a batch.
+A head sees words, not sequences: features are ``[W, H]``, so its scores for a word cannot depend on padding
+or on the other sentences of a batch.
 
-Labels form groups. Those of group 0 share the label O. Each later group g has an Other class O_g of its own,
-and what the head gives for its label c is ``z_O + (z_c - z_{O_g})``: O's column plus the log-odds of the
-label against its own Other. So whoever reads columns finds the best label with argmax, and the distribution
-of a group with a softmax over O's column and the group's.
+Labels form groups. Those of group 0 share the label O. Each later group g has its own Other class O_g, and
+the head's column for its label c is ``z_O + (z_c - z_{O_g})``: O's column plus the log-odds of the label
+against its own Other. So argmax over columns gives the best label, and a softmax over O's column and a
+group's columns gives the distribution of that group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Head(nn.Module):
 
     ``groups``: the group of each row (default: all in group 0). ``other``: the row of the label O.
     The rows are multiplied in the ``blocks`` in which they were added: the last bits of a product depend on
-    its shape, and a grown head must say of the old labels exactly what it said before.
+    its shape, and a grown head must give exactly the same scores for the old labels.
     """
 
     weight: nn.Parameter
@@ -54,17 +54,19 @@ class Head(nn.Module):
         self.other = other
         self.weight = nn.Parameter(torch.empty(labels, hidden).normal_(std=0.02))
         self.register_buffer("group_of", torch.tensor(self.groups), persistent=False)
-        # which rows may move; applied to the gradient, so that no optimiser can move a frozen row
+        # which rows are trained; applied to the gradient, so that no optimiser can change a frozen row
         self.register_buffer("train_mask", torch.ones(labels, dtype=torch.bool), persistent=False)
         _hook(self.weight, lambda gradient: _only(self.train_mask, gradient))
 
     @property
     def own_groups(self) -> int:
-        """How many groups have an Other class of their own."""
+        """How many groups have their own Other class."""
         return max(self.groups, default=0)
 
     def freeze(self, rows: Collection[int]) -> None:
-        """Freeze exactly these rows; all others may move. An Other of its own moves if all its labels do."""
+        """Freeze exactly these rows; all others are trained. A group's own Other is trained if all its labels
+        are.
+        """
         mask = torch.ones(self.labels, dtype=torch.bool, device=self.weight.device)
         mask[list(rows)] = False
         self.train_mask = mask
@@ -85,7 +87,7 @@ class Head(nn.Module):
         return torch.where(self.group_of > 0, odds, scores)
 
     def scores(self, features: Tensor) -> Tensor:
-        """[W, C] z_c, before anything is compared with an Other of its own."""
+        """[W, C] z_c, before it is compared with its group's own Other."""
         raise NotImplementedError
 
     def other_scores(self, features: Tensor) -> Tensor:
@@ -93,23 +95,23 @@ class Head(nn.Module):
         raise NotImplementedError
 
     def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> Head:
-        """A new head with ``rows [N, H]`` appended below the old ones, which are copied bit for bit.
+        """A new head with ``rows [N, H]`` appended below the old ones, which stay bit-identical.
 
         ``groups``: the groups of the new rows (default: 0). ``others [G, H]``: a row for the Other of each
-        group that is new.
+        new group.
         """
         raise NotImplementedError
 
     def adopted(self, source: Head, rows: Sequence[int], groups: Sequence[int]) -> Head:
         """A new head with labels of ``source`` appended, whose log-odds are those of ``source``, up to
-        rounding. ``groups``: what their groups are here; one that is new brings its Other along.
+        rounding. ``groups``: their groups in this head; a new group also gets its Other from ``source``.
         """
         raise NotImplementedError
 
     def imprint_rows(self, means: Tensor) -> Tensor:
-        """Scale mean normalised features ``[N, H]`` to the mean norm of the present rows."""
+        """Scale mean normalised features ``[N, H]`` to the mean norm of the existing rows."""
         norms = self.weight.detach().norm(dim=1)
-        norms = norms[norms > 0]  # O's row is empty where every type has an Other of its own
+        norms = norms[norms > 0]  # O's row is zero where every type has its own Other
         norm = float(norms.mean()) if len(norms) else 0.02 * self.hidden**0.5
         return F.normalize(means, dim=1) * norm
 
@@ -142,7 +144,8 @@ class CosineHead(Head):
             self.sigmas = nn.Parameter(torch.full((self.own_groups,), float(sigma)))
             for own in (self.others, self.sigmas):
                 _hook(own, lambda gradient: _only(self.free_groups()[1:], gradient))
-            # without own Others it is everybody's, and moves with whatever moves
+            # here sigma is group 0's alone; a head without own Others shares it between all rows and trains
+            # it
             _hook(self.sigma, lambda gradient: gradient * self.free_groups()[0])
 
     def cosines(self, features: Tensor) -> Tensor:
@@ -157,12 +160,12 @@ class CosineHead(Head):
 
     def other_scores(self, features: Tensor) -> Tensor:
         unit, rows = F.normalize(features, dim=-1), F.normalize(self.others, dim=1)
-        # in blocks, as the labels' rows: what is said of older groups must not depend on later ones
+        # in blocks, like the rows of labels: scores of older groups must not depend on later ones
         cosines = torch.cat([unit @ block.T for block in torch.split(rows, self._other_blocks())], dim=-1)
         return F.pad(self.sigmas * cosines, (1, 0))
 
     def _other_blocks(self) -> list[int]:
-        """How many groups began in each block of rows, where any did."""
+        """How many groups were added in each block of rows, without blocks that added none."""
         known, sizes, end = 0, [], 0
         for size in self.blocks:
             end += size
@@ -174,7 +177,7 @@ class CosineHead(Head):
     def grown(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> CosineHead:
         blocks, all_groups = self._more(rows, groups)
         if not any(all_groups):
-            blocks = (self.labels + len(rows),)  # as in the paper: one product, whatever was added when
+            blocks = (self.labels + len(rows),)  # as in the paper: one product for all rows
         labels = self.labels + len(rows)
         head = CosineHead(self.hidden, labels, self.start_sigma, blocks, all_groups, self.other)
         with torch.no_grad():
@@ -194,7 +197,7 @@ class CosineHead(Head):
             [source.weight[source.other, None], *([source.others] if source.own_groups else [])]
         )
         sigmas = torch.cat([source.sigma[None], *([source.sigmas] if source.own_groups else [])])
-        # of each new group here: the group there
+        # for each new group here: the group in source
         its = {here: source.groups[row] for row, here in zip(rows, groups, strict=True)}
         new = [its[here] for here in sorted(its) if here > self.own_groups]
         with torch.no_grad():
@@ -205,8 +208,8 @@ class CosineHead(Head):
 
 
 class LinearHead(Head):
-    """``z = h W^T + b``: kept as it is when a checkpoint comes with one. The z of an own Other is 0: only
-    differences to it count, so it needs no row.
+    """``z = h W^T + b``: used when a checkpoint has one. The z of a group's own Other is 0: only differences
+    to it count, so it needs no row.
     """
 
     kind: HeadKind = "linear"
@@ -266,7 +269,7 @@ def _hook(parameter: nn.Parameter, hook: Callable[[Tensor], Tensor]) -> None:
 
 
 def empty_head(kind: HeadKind, hidden: int, sigma: float = START_SIGMA) -> Head:
-    """The head of a model that knows no type and will give each an Other of its own: O alone, always 0."""
+    """The head of a model without types in which each type will have its own Other: O alone, always 0."""
     head = make_head(kind, hidden, 1, sigma)
     with torch.no_grad():
         head.weight.zero_()

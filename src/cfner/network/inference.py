@@ -1,4 +1,4 @@
-"""What a network says of every word of a text, in large batches sorted by length."""
+"""A network's scores for every word of a text, in large batches sorted by length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cfner.stream.labels import LabelSpace
 
 
 class WordScorer(Protocol):
-    """What scores the words of a batch: a ``Network``, or an exported one that another runtime computes."""
+    """Scores the words of a batch: a ``Network``, or an exported one in a different runtime."""
 
     training: bool
 
@@ -52,7 +52,7 @@ def outputs(
 
 
 class _Figures(NamedTuple):
-    """Of each label's type [C]."""
+    """The calibration of each label's type [C]."""
 
     shift: Tensor
     bias: Tensor
@@ -65,16 +65,16 @@ class _Figures(NamedTuple):
 
 
 class Decoder:
-    """From scores to labels to mentions: the one way, for evaluation, prediction, the server and ONNX.
+    """From scores to labels to mentions. Evaluation, prediction, the server and ONNX all use it.
 
     A word gets the label with the largest column, which is O where no label's log-odds are above 0. Its score
-    is the probability of the label's type in the label's own group, so that scores stay what they are when
-    types are added. The types that a merged one was made of may be in several groups: the largest counts.
+    is the probability of the label's type in the label's own group, so that adding types does not change it.
+    The parts of a merged type may be in several groups: the largest probability counts.
 
     A ``calibration`` has three figures per type. The shift is added to the log-odds of the type's labels
-    before the largest is chosen. Scores are computed without it, with the type's bias and temperature: what
-    is shown of a mention does not depend on how strictly its type is decided. No figure changes the log-odds
-    or the scores of another type.
+    before the largest is chosen. Scores are computed without the shift, with the type's bias and temperature:
+    the score of a mention does not depend on the threshold of its type. No figure changes the log-odds or the
+    scores of another type.
     """
 
     def __init__(self, labels: LabelSpace, calibration: Calibration | None = None) -> None:
@@ -84,32 +84,32 @@ class Decoder:
         self._mates = torch.tensor([[float(one == other) for one in type_of] for other in type_of])
         groups = torch.tensor(labels.group_of)
         with_other = (groups[:, None] == groups) | (torch.arange(len(labels)) == labels.other_id)
-        # [C, C]: 0 for the labels of a label's group and O, -inf for those that it does not compete with
+        # [C, C]: 0 for O and the labels of a label's group, -inf for those that it does not compete with
         self._rivals = torch.zeros(with_other.shape).masked_fill(~with_other, float("-inf"))
-        # labels that mean nothing speak for their whole group: [S, C] who is in it, [S] which they are
+        # labels that mean nothing act for their whole group: [S, C] which labels it has, [S] their own ids
         self._silent = torch.tensor(labels.silent, dtype=torch.long)
         self._silenced = (groups[self._silent][:, None] == groups) & (
             torch.arange(len(labels)) != labels.other_id
         )
-        # merged types that are decided in several groups: their labels, and one label of each group
+        # merged types with labels in several groups: their labels, and one label of each group
         self._merged = []
         for ids in (labels.ids_of([type_]) for type_ in labels.merged):
             one_of_group = {labels.group_of[label]: label for label in ids}
             if len(one_of_group) > 1:
                 self._merged.append((torch.tensor(ids), list(one_of_group.values())))
-        # [C] each, of the label's type; None where the network alone decides
+        # [C] each, of the label's type; None without a calibration
         self._figures: _Figures | None = None
         if calibration is not None:
             self._figures = _Figures.of(calibration, type_of)
 
     def calibrated(self, calibration: Calibration) -> Decoder:
-        """The same decoder with another calibration, made in no time."""
+        """The same decoder with a different calibration; cheap."""
         decoder = copy.copy(self)
         decoder._figures = _Figures.of(calibration, self._type_of)
         return decoder
 
     def columns(self, logits: Tensor) -> Tensor:
-        """[W, C] by which words are decided: the shift of each label's type added."""
+        """[W, C] the scores that decide: with the shift of each label's type added."""
         logits = logits.float()
         return logits if self._figures is None else logits + self._figures.shift
 
@@ -119,7 +119,7 @@ class Decoder:
         columns = self._heard(self.columns(logits))
         best = columns.argmax(1)
         in_group = best
-        if self.labels.has_own_others:  # how sure O is depends on who comes closest to claiming the word
+        if self.labels.has_own_others:  # O's probability depends on the group that comes closest to the word
             other = self.labels.other_id
             runner_up = columns.index_fill(1, torch.tensor([other]), float("-inf")).argmax(1)
             in_group = torch.where(best == other, runner_up, best)
@@ -134,25 +134,25 @@ class Decoder:
         return best, scores.clamp(max=1.0)
 
     def _in_group(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """[W, C] probabilities in the groups of labels [W] (or of one), as their types are calibrated."""
+        """[W, C] calibrated probabilities in the groups of labels [W] (or of one)."""
         if (figures := self._figures) is not None:
             logits = logits + figures.bias[labels][..., None] * self._mates[labels]
             logits = logits / figures.temperature[labels][..., None]
         return (logits + self._rivals[labels]).softmax(1)
 
     def margin(self, logits: Tensor) -> Tensor:
-        """[W] by how much probabilities must change for a word to get another label, from columns [W, C]."""
+        """[W] the change of probabilities that would change a word's label, from columns [W, C]."""
         if logits.shape[1] < 2:
             return logits.new_ones(len(logits))
         logits = self.columns(logits)
         probabilities, columns = logits.softmax(1), self._heard(logits)
         first, second = probabilities.gather(1, columns.topk(2, dim=1).indices).T
-        # where no second label is heard, it is O or nothing
+        # where only one label is possible, no small change gives another
         margin = torch.where(columns.isfinite().sum(1) > 1, first - second, 1.0)
         for label, group in zip(self._silent.tolist(), self._silenced, strict=True):
             mates = group.clone()
             mates[self._silent] = False
-            if bool(mates.any()):  # it falls silent, or is heard again, and then it must also be the largest
+            if bool(mates.any()):  # its group may be silenced or come back, and must then also be the largest
                 loudest = probabilities[:, mates].amax(1)
                 change = (probabilities[:, label] - loudest).abs()
                 margin = torch.minimum(margin, torch.maximum(change, first - loudest))

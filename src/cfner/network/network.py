@@ -17,7 +17,7 @@ from cfner.network.probes import Probe, Reading
 
 
 class TaggerOutput(NamedTuple):
-    """One row per word of the batch, padding and special tokens are already gone."""
+    """One row per word of the batch; padding and special tokens are removed."""
 
     features: Tensor  # [W, H] what the head reads
     logits: Tensor  # [W, C]
@@ -27,12 +27,12 @@ class TaggerOutput(NamedTuple):
 class Network(nn.Module):
     """``body`` is a Hugging Face token classifier whose final linear layer is an identity.
 
-    So features are exactly what that architecture feeds to its classifier (for ModernBERT, for example,
-    the output of its prediction head, not the bare last hidden state).
+    So features are exactly the input of that architecture's classifier (for ModernBERT, for example, the
+    output of its prediction head, not the bare last hidden state).
     """
 
     def __init__(self, body: nn.Module, head: Head, parts: Mapping[str, Tensor] | None = None) -> None:
-        """``parts``: what a method keeps besides encoder and head, by name; saved with the model."""
+        """``parts``: tensors that a method stores besides encoder and head, by name; saved with the model."""
         super().__init__()
         self.body = body
         self.head = head
@@ -43,7 +43,7 @@ class Network(nn.Module):
     def forward(
         self, batch: TokenBatch, probes: Sequence[Probe] = (), lower: CachedLowerLayers | None = None
     ) -> TaggerOutput:
-        """``lower``: what the encoder's frozen lowest layers give for the batch's text, if it is kept."""
+        """``lower``: the cached output of the encoder's frozen lowest layers, if there is one."""
         out: Any
         if lower is not None and isinstance(lower.parts, SplitEncoder):
             out = lower.parts.upper(lower.of(batch), batch.input_ids, batch.attention_mask)
@@ -57,14 +57,14 @@ class Network(nn.Module):
         return TaggerOutput(features, logits, readings)
 
     def columns(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """[B, T] -> [B, T, C]: the same at every position, words or not, for runtimes that know no words."""
+        """[B, T] -> [B, T, C]: scores at every position, for runtimes that do not know which are words."""
         out: Any = self.body(input_ids=input_ids, attention_mask=attention_mask)
         return columns_of(out, self.head)
 
     @contextmanager
     def ready_for(self, probes: Sequence[Probe]) -> Iterator[None]:
-        """Attention maps exist only where attention is computed step by step ("eager"), which is slower:
-        the encoder computes so for as long as a probe reads them.
+        """Attention maps exist only in "eager" attention, which is slower: the encoder uses it only while a
+        probe reads them.
         """
         body: Any = self.body
         usual = body.config._attn_implementation
@@ -79,11 +79,11 @@ class Network(nn.Module):
 
     @property
     def parts(self) -> dict[str, Tensor]:
-        """What methods kept besides encoder and head, by name: it does not train, and predicts nothing."""
+        """Tensors that methods stored besides encoder and head, by name. Not trained, not used to predict."""
         return dict(self._parts.named_buffers())
 
     def keep_part(self, name: str, value: Tensor) -> None:
-        """Keep a tensor for later steps, in place of what had this name."""
+        """Store a tensor for later steps; replaces one with the same name."""
         self._parts.register_buffer(name, value.detach().clone())
 
     @property
@@ -98,12 +98,12 @@ class Network(nn.Module):
         return teacher
 
     def grow(self, rows: Tensor, groups: Sequence[int] = (), others: Tensor | None = None) -> None:
-        """Append label rows to the head, with the Others of groups that are new; nothing is frozen."""
+        """Append label rows to the head, and the Others of new groups; nothing is frozen."""
         self.head = self.head.grown(rows, groups, others)
 
     @property
     def labels(self) -> int:
-        """How many labels it has columns for."""
+        """The number of labels."""
         return self.head.labels
 
     def known_rows(self, labels: Collection[int]) -> Tensor:
@@ -111,24 +111,24 @@ class Network(nn.Module):
         return self.head.weight.detach()[[label for label in labels if label < self.labels]]
 
     def imprint_rows(self, means: Tensor) -> Tensor:
-        """Scale mean normalised features ``[N, H]`` to rows like those that it has."""
+        """Scale mean normalised features ``[N, H]`` to the norm of the existing rows."""
         return self.head.imprint_rows(means)
 
     @property
     def encoders(self) -> tuple[Any, ...]:
-        """The Hugging Face modules that it is made of."""
+        """The Hugging Face modules in it."""
         return (self.body,)
 
     def new_groups(self, groups: Sequence[int]) -> list[int]:
-        """Which of the groups of labels to be added have no Other class yet, ascending."""
+        """Which of these groups have no Other class yet, ascending."""
         return list(range(self.head.own_groups + 1, max(groups, default=0) + 1))
 
     def free(self, *, lowest: int, embeddings: bool) -> Frozen | None:
-        """Say what of the encoder is trained: all but its ``lowest`` layers, the subword embedding table only
-        if wanted. Returns what does not move, if its output can be computed once.
+        """Choose what is trained: all of the encoder but its ``lowest`` layers; the subword embedding table
+        only if ``embeddings``. Returns the frozen part if its output can be computed once.
         """
         body: Any = self.body
-        body.requires_grad_(True)  # an earlier step may have been trained with more frozen
+        body.requires_grad_(True)  # an earlier step may have frozen more
         for parameter in body.get_input_embeddings().parameters():
             parameter.requires_grad_(embeddings)
         if not lowest:
@@ -139,18 +139,18 @@ class Network(nn.Module):
 
 
 def outputs_for(probes: Sequence[Probe]) -> dict[str, bool]:
-    """What an encoder must be asked to hand over, for these probes to read."""
+    """The outputs to request from an encoder for these probes."""
     wanted = {"output_hidden_states": any(probe.hidden_states for probe in probes)}
     return {**wanted, "output_attentions": True} if any(probe.attentions for probe in probes) else wanted
 
 
 def words_of(out: Any, head: Head, batch: TokenBatch) -> tuple[Tensor, Tensor]:
     """(features [W, H], columns [W, C]) of a batch's words, from an encoder's output [B, T, H]."""
-    # the head is small and its scores decide: full precision, whatever the encoder computes in
+    # the head is small and its scores decide: full precision, whatever the encoder's precision
     with torch.autocast(out.logits.device.type, enabled=False):
         features = out.logits[batch.rows, batch.positions].float()
         if isinstance(head, LinearHead):
-            # over all positions, as a stock token classifier does: the same product, to the last bit
+            # over all positions, like a stock token classifier: bit-identical to its product
             return features, head(out.logits.float())[batch.rows, batch.positions]
         return features, head(features)
 

@@ -1,4 +1,4 @@
-"""Predictions as people want them: entities with their words, characters and scores."""
+"""Predictions: entities with their words, character offsets and scores."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cfner.stream.labels import LabelSpace
 
 _SENTENCES_AT_A_TIME = 512
 _WORDS_AT_A_TIME = 20_000
-_SHOWN = 5_000  # characters of a text in a notebook
-GIVEN_ENTITIES = "entities_given"  # those that a JSON line had before it was tagged
+_SHOWN = 5_000  # characters of a text shown in a notebook
+GIVEN_ENTITIES = "entities_given"  # entities that a JSON line had before prediction
 
 
 @dataclass(frozen=True)
 class TaggingModel:
-    """Something that scores words, and how it reads and names them: a network in torch, or in ONNX."""
+    """Scores words, with its tokenizer and labels: a network in torch, or in ONNX."""
 
     network: WordScorer
     tokenizer: Any
@@ -36,9 +36,7 @@ class TaggingModel:
         return f"{type(self).__name__}({self.encoder}; types: {', '.join(self.labels.types)})"
 
     def decoder(self, *, min_score: float | None = None) -> Decoder:
-        """How its scores become labels. Where the caller has a ``min_score``, that decides in place of the
-        calibrated shifts.
-        """
+        """Turns its scores into labels. A ``min_score`` of the caller replaces the calibrated shifts."""
         calibration = self.calibration
         if calibration is not None and min_score is not None:
             calibration = calibration.unshifted()
@@ -55,8 +53,8 @@ class Entity:
 
     ``score`` is the probability of its type, averaged over its words: for each word the probabilities of all
     labels of the type together, so that doubt between ``B-`` and ``I-`` does not look like doubt about the
-    type. After ``calibrate`` it is the share of mentions with such a score that are right, as far as
-    held-out data could tell.
+    type. After ``calibrate`` it is the estimated share of mentions with this score that are right, measured
+    on held-out data.
     """
 
     type: str
@@ -70,7 +68,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A sentence and what was found in it."""
+    """A sentence and the entities found in it."""
 
     sentence: Sentence
     entities: tuple[Entity, ...]
@@ -81,7 +79,7 @@ class Prediction:
 
     @property
     def text(self) -> str:
-        """The text as it was given; of words, these with blanks between them."""
+        """The text as given; for words without a text, the words joined by spaces."""
         return self.sentence.text if self.sentence.text is not None else " ".join(self.sentence.words)
 
     @property
@@ -89,7 +87,7 @@ class Prediction:
         return tuple(Span(entity.first, entity.last, entity.type) for entity in self.entities)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: the text with its mentions marked."""
+        """The view in a notebook: the text with its mentions marked."""
         sentence = self.sentence
         source = sentence.text if sentence.text is not None else " ".join(sentence.words)
         parts, at = [], 0
@@ -109,7 +107,7 @@ class Prediction:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Text, words and entities. The fields of a JSON line that the text came from are handed through."""
+        """Text, words and entities. Fields of the JSON line that the text came from are copied."""
         found = {
             "text": self.text,
             "tokens": list(self.sentence.words),
@@ -129,10 +127,10 @@ def tag(
     min_score: float | None = None,
     batch_size: int = 64,
 ) -> list[Prediction]:
-    """Tag sentences: as many word predictions as there are words, however long a sentence is.
+    """Tag sentences: one label per word, however long a sentence is.
 
     A word's label is that of its first subword. ``min_score``: mentions with a lower score are left out, and
-    calibrated shifts do not count.
+    calibrated shifts are not used.
     """
     text = model.encode(sentences)
     decoder = model.decoder(min_score=min_score)
@@ -171,7 +169,7 @@ def tag_stream(
 
 
 def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int] | None = None) -> Entity:
-    """A span of a sentence as an entity. ``starts``: those of its words, where many are asked for in turn."""
+    """A span of a sentence as an entity. ``starts``: those of its words, computed once for many spans."""
     if sentence.text is not None and sentence.offsets is not None:
         start, end = sentence.offsets[span.start][0], sentence.offsets[span.end - 1][1]
         return Entity(span.type, sentence.text[start:end], score, span.start, span.end, start, end)
@@ -181,5 +179,5 @@ def entity_of(sentence: Sentence, span: Span, score: float, starts: Sequence[int
 
 
 def _joined_starts(sentence: Sentence) -> list[int]:
-    """Where each word begins. Without the original text, characters count in the words joined by blanks."""
+    """Where each word begins. Without the original text, offsets are in the words joined by spaces."""
     return [0, *itertools.accumulate(len(word) + 1 for word in sentence.words)]

@@ -1,7 +1,8 @@
-"""What can be read off an encoder while it computes, for student and teacher alike.
+"""What can be read from an encoder during a forward pass, for student and teacher alike.
 
-A probe is how a method looks inside: features, sums of hidden states, attention maps. Small readings of the
-teacher are computed once per step and cached by word or by window; large ones are computed again per batch.
+A method reads internal values with a probe: features, sums of hidden states, attention maps. Small readings
+of the teacher are computed once per step and cached by word or by window; large ones are computed for each
+batch.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ Reading = tuple[Tensor, ...]
 
 
 class Probe:
-    """One way to look inside. ``read`` gives tensors whose first dimensions are those of ``axes``."""
+    """Reads internal values. ``read`` returns tensors whose first dimensions are those of ``axes``."""
 
     name: ClassVar[str]
     axes: ClassVar[tuple[Axis, ...]] = ()
-    cached: ClassVar[bool] = True  # whether the teacher's readings are small enough to keep for a whole step
-    hidden_states: ClassVar[bool] = False  # whether the encoder must hand over every layer's output
-    attentions: ClassVar[bool] = False  # whether it must hand over its attention maps (eager attention)
+    cached: ClassVar[bool] = True  # whether the teacher's readings are small enough to cache for a step
+    hidden_states: ClassVar[bool] = False  # whether the encoder must return every layer's output
+    attentions: ClassVar[bool] = False  # whether it must return its attention maps (eager attention)
 
     def read(self, features: Tensor, out: Any, batch: TokenBatch) -> Reading:
-        """``features [W, H]`` is what the head reads, ``out`` the encoder's own output, for one batch."""
+        """``features [W, H]`` is the head's input, ``out`` the encoder's own output, for one batch."""
         raise NotImplementedError
 
 
 class Features(Probe):
-    """[W, H] what the head reads of every word."""
+    """[W, H] the head's input for every word."""
 
     name: ClassVar[str] = "features"
     axes: ClassVar[tuple[Axis, ...]] = ("word",)

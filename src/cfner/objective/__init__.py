@@ -1,1 +1,1 @@
-"""What a step of training minimises: named terms, composed; the causal effect is a wrapper around them."""
+"""What a training step minimises: a sum of named terms. The causal effect is a wrapper around terms."""

@@ -1,7 +1,7 @@
 """The causal effect as a plug-in: a term keeps its formula and reads neighbour-averaged predictions.
 
-Conditioning on the old feature (the collider) links old data and new data: tokens that looked alike to
-the teacher predict together. Only the anchor gets a gradient; its matches are read, not trained.
+Conditioning on the old feature (the collider) links old data and new data: tokens that the teacher found
+similar share their predictions. Only the anchor gets a gradient; its matches are constants.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from cfner.objective.terms import Objective, OwnPredictions, Term, TermInputs
 class MatchedPredictions:
     """``y_i = W_i p_i + sum_k W_ik p_ik`` for selected tokens, the token's own softmax for the rest.
 
-    Without a curriculum every token of a pool is selected (Effect_E). With one, only defined-other tokens
-    of which the teacher is surer than the epoch's threshold (Effect_O).
+    Without a curriculum every token of a pool is selected (Effect_E). With one, only defined-other tokens for
+    which the teacher's confidence is above the epoch's threshold (Effect_O).
     """
 
     k: int
@@ -64,7 +64,7 @@ class MatchedPredictions:
         group = groups.row_of[labels[words]]
         real = groups.real[group]
         anchor_weight, matched = inputs.bank.group_mixture(inputs.refs[words], groups.members[group], real)
-        # where a group has fewer members both are log 0, whose sum has no gradient
+        # where a group has fewer members both are log 0; their sum would have no gradient
         anchors = own[words, group].masked_fill(~real, 0.0) + anchor_weight.log()[:, None]
         averaged = torch.logaddexp(anchors, matched.detach().log()).masked_fill(~real, float("-inf"))
         return own.index_put((words, group), averaged)
@@ -82,7 +82,7 @@ def with_causal_effect(
     """The same objective with Effect_E in its learning terms and Effect_O in its keeping terms.
 
     A term can take an effect if it reads predictions (classification of entities, distillation of
-    scores). An effect asked of an objective in which no term can take it is an error.
+    scores). An effect for which no term fits is an error.
     """
     checked = check_weights(weights, k) if weights is not None else None
     wanted: dict[str, MatchedPredictions] = {}
@@ -102,7 +102,7 @@ def with_causal_effect(
 
 
 def _with_effect(term: Term, wanted: Mapping[str, MatchedPredictions]) -> Term:
-    """The term reading matched predictions, if it can; it is then named after the effect."""
+    """The term with matched predictions, if it can read them; it is then named after the effect."""
     if term.role not in wanted or not _reads_predictions(term):
         return term
     name = "effect_e" if term.role == "learn_new" else "effect_o"
@@ -111,7 +111,7 @@ def _with_effect(term: Term, wanted: Mapping[str, MatchedPredictions]) -> Term:
 
 
 def matching_of(objective: Objective) -> MatchedPredictions | None:
-    """How this objective wants tokens matched, or None if no term reads matched predictions."""
+    """How this objective matches tokens, or None if no term reads matched predictions."""
     for term in objective.terms:
         predictions = getattr(term, "predictions", None)
         if isinstance(predictions, MatchedPredictions) and predictions.k:

@@ -1,4 +1,4 @@
-"""Labels in groups, each with an Other class of its own, and what each word teaches each group.
+"""Labels in groups, each with its own Other class, and the target of each word in each group.
 
 Shapes: W words, G groups, C labels, M members: the most labels that a group has, plus 1 for its Other.
 """
@@ -15,21 +15,21 @@ from torch import Tensor
 from cfner.batches.step_data import IGNORE, StepData
 from cfner.objective.terms import LabelRoles
 
-KEEP: Final = -1  # nothing is known of the word: the group keeps what the old model said
-REST: Final = -2  # only some types of the group are annotated, and the word is of none of them
+KEEP: Final = -1  # the word has no known label: the group keeps the old model's prediction
+REST: Final = -2  # only some types of the group are annotated, and the word has none of them
 
 
 @dataclass(frozen=True)
 class LabelGroups:
-    """The groups of a step that have a label that is kept or learned. Members of a group: its Other first,
+    """The groups of a step with a label that is kept or learned. Members of a group: its Other first,
     then its labels.
     """
 
     numbers: tuple[int, ...]  # of the groups, as the label space counts them
     members: Tensor  # [G, M] columns; O's for the Other, and where a group has fewer
     real: Tensor  # [G, M] bool
-    taught: Tensor  # [G, M] bool: members that the old model speaks about
-    kept: Tensor  # [G, M] where in ``roles.kept`` they are
+    taught: Tensor  # [G, M] bool: members that the old model has scores for
+    kept: Tensor  # [G, M] their index in ``roles.kept``
     rest: Tensor  # [G, M] bool: members that the step does not label
     place: Tensor  # [C] which member of its group a label is
     row_of: Tensor  # [C] which group a label is in: a row of the above
@@ -67,8 +67,8 @@ class LabelGroups:
         return own.log_softmax(-1)
 
     def old_log_probs(self, logits: Tensor, among: Tensor | None = None) -> Tensor:
-        """[W, C_kept] what the old model said -> [W, G, M], over the members that it speaks about (or over
-        those of them in ``among [G, M]``).
+        """[W, C_kept] the old model's scores -> [W, G, M], over the members that it knows (or over those of
+        them in ``among [G, M]``).
         """
         members = self.taught if among is None else self.taught & among
         return logits[:, self.kept].masked_fill(~members, float("-inf")).log_softmax(-1)
@@ -89,11 +89,11 @@ def mean_per_group(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 def group_targets(data: StepData, groups: LabelGroups, types_of: Mapping[int, frozenset[str]]) -> Tensor:
-    """[N, G] what each word teaches each group: a member, REST, KEEP, or IGNORE (nothing).
+    """[N, G] the target of each word in each group: a member, REST, KEEP, or IGNORE (none).
 
-    ``types_of``: the types of each group, by its number. A group without one (its types were taken away, or
-    merged into a type of another group) is only kept. Labels of such types in a group with others are never
-    annotated there: they are of the rest.
+    ``types_of``: the types of each group, by its number. A group without types (they were removed, or merged
+    into a type of another group) is only kept. In a group that still has types, labels of removed types are
+    never annotated: they count as REST.
     """
     gold, slice_of = data.gold.cpu(), data.slice_of.cpu()
     targets = torch.full((len(gold), len(groups.numbers)), IGNORE, dtype=torch.long)
@@ -109,7 +109,7 @@ def group_targets(data: StepData, groups: LabelGroups, types_of: Mapping[int, fr
                 targets[here, column] = REST
             elif not is_new[column]:
                 targets[here, column] = KEEP
-        # what a word is labelled with is so, whatever else is not annotated
+        # a label that is given is right, whatever else is not annotated
         mine = (groups.place[gold] > 0) & (row_of == column)
         targets[mine, column] = groups.place[gold[mine]]
     return targets

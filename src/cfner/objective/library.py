@@ -1,4 +1,4 @@
-"""The terms that methods are made of."""
+"""The terms that methods combine."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermI
 def _cosines(inputs: TermInputs) -> Tensor:
     if inputs.cosines is None:
         raise TrainingError(
-            "A term needs cosines, which this model does not give.",
+            "A term needs cosines, which this model's head does not compute.",
             remedy="Methods with cosine terms (lucir, podnet) need the cosine head.",
         )
     return inputs.cosines
 
 
 def read_by_both(inputs: TermInputs, probe: Probe) -> tuple[Reading, Reading]:
-    """What a probe read of the student and of the teacher."""
+    """A probe's readings of the student and of the teacher."""
     return inputs.readings[probe.name], inputs.old.readings[probe.name]
 
 
 @dataclass(frozen=True)
 class ClassifyAll(Term):
-    """Cross-entropy over every token, of the labels that the method gives them: as they are in the data, or
-    pseudo-labels for some, with weights of their own, and none for others.
+    """Cross-entropy over every token, on the method's targets: the labels of the data, or weighted
+    pseudo-labels. Tokens without a target are left out.
     """
 
     role: ClassVar[Role] = "learn_new"
@@ -64,7 +64,7 @@ class ClassifyEntities(Term):
 
 @dataclass(frozen=True)
 class ClassifyReplayed(Term):
-    """Cross-entropy over the labelled mentions of old sentences, where a user has some to mix in."""
+    """Cross-entropy over the labelled mentions of old sentences, if the user replays some."""
 
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = r"-\log p_i[y_i] \quad \text{mean over the labelled tokens of old types}"
@@ -72,7 +72,7 @@ class ClassifyReplayed(Term):
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = ~(inputs.is_entity | inputs.is_other)
-        if inputs.annotated is not None:  # in the step's own slices an old type is not labelled, but kept
+        if inputs.annotated is not None:  # in the step's own slices old types are not labelled, but kept
             tokens = tokens & ~inputs.annotated
         return losses.cross_entropy(inputs.logits[tokens].log_softmax(1), inputs.gold[tokens])
 
@@ -97,7 +97,7 @@ class Distil(Term):
         return losses.distillation(student, self.target(inputs, tokens))
 
     def target(self, inputs: TermInputs, tokens: Tensor) -> Tensor:
-        """[n, C_kept] what the teacher says of the tokens chosen by the mask ``tokens [W]``."""
+        """[n, C_kept] the teacher's distribution for the tokens chosen by the mask ``tokens [W]``."""
         logits = inputs.old.logits[tokens]
         return _one_hot(logits) if self.hard else (logits / self.t_teacher).softmax(1)
 
@@ -107,7 +107,7 @@ class DistilHardSelected(Distil):
     """Distillation in which selected defined-other tokens learn the teacher's label in place of its
     distribution, and their matches are read by a softmax over O and the old labels alone.
 
-    So does the published code of CFNER. It is about tokens that an effect selects: without one it is Distil.
+    This is what the published code of CFNER does. Without an effect no token is selected, and it is Distil.
     """
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ def _one_hot(logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class KeepFeatures(Term):
-    """Features stay where the teacher had them: LUCIR's less-forget constraint, PODNet's POD-flat."""
+    """Keeps features close to the teacher's: LUCIR's less-forget constraint, PODNet's POD-flat."""
 
     role: ClassVar[Role] = "keep_old"
     probes: ClassVar[tuple[Probe, ...]] = (Features(),)
@@ -181,7 +181,7 @@ class ClassifyWithMargin(Term):
 
 @dataclass(frozen=True)
 class KeepLayers(Term):
-    """PODNet's POD-spatial: sums of every layer's hidden states stay close to the teacher's."""
+    """PODNet's POD-spatial: keeps sums of every layer's hidden states close to the teacher's."""
 
     role: ClassVar[Role] = "keep_old"
     probes: ClassVar[tuple[Probe, ...]] = (LayerSums(),)
@@ -194,5 +194,5 @@ class KeepLayers(Term):
     def __call__(self, inputs: TermInputs) -> Tensor:
         (s_words, s_units), (t_words, t_units) = read_by_both(inputs, LayerSums())
         if inputs.rows is None:
-            raise TrainingError("POD-spatial compares whole windows, and was given words alone.")
+            raise TrainingError("POD-spatial compares complete windows, but got single words.")
         return losses.pod_spatial((s_words, s_units), (t_words, t_units), inputs.rows)

@@ -1,7 +1,7 @@
-"""Losses as pure functions on tensors. No model, no labels' names, no configuration.
+"""Losses as pure functions on tensors. No model, no label names, no configuration.
 
-Shapes: n tokens, C labels, H hidden units. Every function returns a scalar mean over its tokens; with
-no token at all it is an exact 0 that still lets backward run.
+Shapes: n tokens, C labels, H hidden units. Every function returns a scalar mean over its tokens. Without
+tokens it is an exact 0 through which backward still runs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from torch import Tensor
 
 
 def mean_or_zero(values: Tensor) -> Tensor:
-    """[n] -> []: the mean, or an exact 0 (connected to the graph) where there is nothing to average."""
+    """[n] -> []: the mean, or an exact 0 (connected to the graph) for an empty tensor."""
     return values.sum() / max(values.numel(), 1)
 
 
 def cross_entropy(log_probs: Tensor, gold: Tensor, weights: Tensor | None = None) -> Tensor:
-    """``-w log p[gold]``. log_probs [n, C], gold [n], weights [n] (1 where there are none)."""
+    """``-w log p[gold]``. log_probs [n, C], gold [n], weights [n] (default: 1)."""
     per_token = -log_probs.gather(1, gold[:, None])[:, 0]
     return mean_or_zero(per_token if weights is None else weights * per_token)
 
@@ -25,7 +25,7 @@ def cross_entropy(log_probs: Tensor, gold: Tensor, weights: Tensor | None = None
 def distillation(student_log_probs: Tensor, teacher_probs: Tensor) -> Tensor:
     """``sum_c q_c (log q_c - log s_c)`` over the labels the teacher knows. Both [n, C_kept].
 
-    s is not renormalised over the kept labels, so mass that the student moves to a new type is punished.
+    s is not renormalised over the kept labels, so probability that moves to a new type is penalised.
     """
     per_token = (torch.xlogy(teacher_probs, teacher_probs) - teacher_probs * student_log_probs).sum(1)
     return mean_or_zero(per_token)
@@ -59,8 +59,9 @@ def nca(cosines: Tensor, gold: Tensor, sigma: Tensor, margin: float) -> Tensor:
 def pod_spatial(student: tuple[Tensor, Tensor], teacher: tuple[Tensor, Tensor], rows: Tensor) -> Tensor:
     """Euclidean distance of the L2-normalised layer sums, mean over sequences and layers.
 
-    Both sums of a layer count: over the hidden axis, ``[W, L]`` (a vector over a sequence's words, which are
-    those with the same of ``rows [W]``), and over the word axis, ``[B, L, H]`` (a vector over units).
+    Both sums of a layer count: over the hidden axis, ``[W, L]`` (one vector per sequence over its words,
+    which are those with the same value in ``rows [W]``), and over the word axis, ``[B, L, H]`` (one over
+    units).
     """
     (s_words, s_units), (t_words, t_units) = student, teacher
     of_words = _segment_distance(s_words, t_words, rows, len(s_units))  # [B, L]

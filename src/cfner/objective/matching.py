@@ -1,7 +1,7 @@
 """Matched tokens: the K nearest tokens of the same pool in the teacher's feature space, by TokenRef.
 
-Exact over the whole pool, in bounded memory: similarities are computed block by block and only the best
-K so far are kept. Rows of the table are the pool's tokens, so nothing is stored for the rest.
+Exact over the complete pool, in bounded memory: similarities are computed block by block and only the best
+K so far are kept. The table has rows for the pool's tokens only.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _nearest_of_block(features: Tensor, rows: Tensor, k: int) -> tuple[Tensor, T
     for start in range(0, len(features), _KEYS_AT_A_TIME):
         similarity = queries @ F.normalize(features[start : start + _KEYS_AT_A_TIME], dim=1).T
         _hide_self(similarity, rows, start)
-        # a maximum costs a tenth of a top-k, and the further the search, the fewer rows still improve
+        # a maximum costs a tenth of a top-k, and later blocks improve fewer and fewer rows
         better = (similarity.amax(1) > best[:, -1]).nonzero()[:, 0]
         if not len(better):
             continue
@@ -88,7 +88,7 @@ def _hide_self(similarity: Tensor, rows: Tensor, first_key: int) -> None:
 
 @dataclass(frozen=True)
 class MatchTable:
-    """Who is matched with whom. R rows, one per pool token."""
+    """Which tokens are matched. R rows, one per pool token."""
 
     row_of_ref: Tensor  # [N] row of a TokenRef, -1 outside every pool
     refs: Tensor  # [R] TokenRef of a row
@@ -126,10 +126,10 @@ def build_match_table(
 
 
 def _weights_present(present: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """(W_i [R], W_ik [R, K]) where only some of K matches are there: ``present [R, K]``, weights [K + 1].
+    """(W_i [R], W_ik [R, K]) where only some of K matches exist: ``present [R, K]``, weights [K + 1].
 
     The anchor keeps its weight and the matches share the rest in proportion. Weights must not increase, so
-    where the nearest match would outweigh the anchor (1/4 each, but one match) both weigh the same.
+    where the nearest match would outweigh the anchor (1/4 each, but one match) both get the same weight.
     """
     wanted = present * weights[1:]
     total = wanted.sum(1, keepdim=True)
@@ -140,10 +140,10 @@ def _weights_present(present: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class ScoreBank:
-    """The student's latest scores of every pool token: what matched predictions are read from.
+    """The student's latest scores of every pool token, cached for matched predictions.
 
-    Filled when the step starts and updated as batches go by, so no sentence is encoded for the sake of
-    another one. Scores are kept as logits, so any temperature can be applied when they are read.
+    Filled when the step starts and updated with every batch, so no sentence is encoded only for its matches.
+    Scores are stored as logits, so any temperature can be applied when they are read.
     """
 
     def __init__(self, table: MatchTable, logits: Tensor) -> None:
@@ -158,14 +158,16 @@ class ScoreBank:
         return ScoreBank(self.table.on(device), self.logits.to(device))
 
     def update(self, refs: Tensor, logits: Tensor) -> None:
-        """Remember the scores ``logits [W, C]`` of the tokens ``refs [W]``; tokens of no pool are ignored."""
+        """Store the scores ``logits [W, C]`` of the tokens ``refs [W]``; tokens outside all pools are
+        ignored.
+        """
         rows = self.table.row_of_ref[refs]
         known = rows >= 0
         self.logits[rows[known]] = logits.detach()[known].to(self.logits)
         self.seen[rows[known]] = True
 
     def exchange(self, total: Callable[[Tensor], Tensor]) -> None:
-        """Several processes each see a part of the batches: give everybody what any of them has seen.
+        """With several processes, each sees a part of the batches: share the scores between all of them.
 
         ``total`` sums a tensor over all processes. Called once per epoch.
         """

@@ -1,4 +1,4 @@
-"""The terms of methods in which every group of labels has an Other class of its own."""
+"""The terms of methods in which every group of labels has its own Other class."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cfner.objective.terms import OwnPredictions, Predictions, Role, Term, TermI
 
 
 def grouped(inputs: TermInputs) -> tuple[LabelGroups, Tensor]:
-    """The groups, and what each word of the batch teaches each of them [W, G]."""
+    """The groups, and the target of each word of the batch in each of them [W, G]."""
     if inputs.groups is None or inputs.group_targets is None:
         raise TrainingError(
-            "A term of own Others was used in a method that does not say what words teach groups.",
+            "A term for own Other classes was used in a method that gives no targets for groups.",
             remedy="Give Targets(..., groups=...) in the method's targets().",
         )
     return inputs.groups, inputs.group_targets
@@ -26,9 +26,9 @@ def grouped(inputs: TermInputs) -> tuple[LabelGroups, Tensor]:
 @dataclass(frozen=True)
 class ClassifyGroups(Term):
     """Cross-entropy of each group's own softmax, over all words whose label in the group is known: entities
-    and, as many as there are, words that are certainly none. With matched predictions: Effect_E.
+    and all words that are certainly not entities. With matched predictions: Effect_E.
 
-    Where only some types of a group are annotated, all else in it counts as one class, the rest.
+    Where only some types of a group are annotated, all others in it count as one class, the rest.
     """
 
     role: ClassVar[Role] = "learn_new"
@@ -50,10 +50,10 @@ class ClassifyGroups(Term):
 
 @dataclass(frozen=True)
 class KeepGroups(Term):
-    """Kullback-Leibler divergence of each old group's own softmax from the old model's, over all words of
-    which nothing is known. With matched predictions: Effect_O.
+    """Kullback-Leibler divergence of each old group's own softmax from the old model's, over all words
+    without a known label. With matched predictions: Effect_O.
 
-    Where only some types of a group are annotated: of the rest, on words that are of none of these types.
+    Where only some types of a group are annotated: over the rest, on words of none of these types.
     """
 
     role: ClassVar[Role] = "keep_old"
@@ -72,6 +72,6 @@ class KeepGroups(Term):
             among = log_p - log_p.masked_fill(~groups.rest, float("-inf")).logsumexp(2, keepdim=True)
             log_p = torch.where(rest[:, :, None], among, log_p)
             log_q = torch.where(rest[:, :, None], groups.old_log_probs(inputs.old.logits, groups.rest), log_q)
-        # no member, or one that the old model does not speak about: that part of the sum is 0
+        # no member, or one that the old model does not know: that part of the sum is 0
         gap = (log_q - log_p).masked_fill(log_q == float("-inf"), 0.0)
         return mean_per_group((log_q.exp() * gap).sum(2), kept | rest)

@@ -9,7 +9,7 @@ from cfner.errors import ConfigError
 
 
 def adaptive_weight(base: float, old_types: int, new_types: int) -> float:
-    """``base * sqrt(C_O / C_N)``: the more there is to keep, the more keeping counts."""
+    """``base * sqrt(C_O / C_N)``: the more old types there are, the larger the weight of keeping them."""
     return base * math.sqrt(old_types / new_types)
 
 
@@ -32,7 +32,7 @@ class Curriculum:
             raise ConfigError(f"The curriculum needs m >= 1, got {self.m}.", remedy="Set m to 1 or more.")
 
     def threshold(self, epoch: int) -> float:
-        """delta_i; m = 1 means delta_m at once."""
+        """delta_i; with m = 1 it is delta_m from the start."""
         if self.m == 1 or epoch >= self.m:
             return self.delta_m
         return self.delta_1 + (epoch - 1) / (self.m - 1) * (self.delta_m - self.delta_1)

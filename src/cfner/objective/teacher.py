@@ -1,4 +1,4 @@
-"""What a network said of every word of a step, computed once: what terms read of a teacher."""
+"""A teacher's scores for every word of a step, computed once and read by terms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cfner.objective.terms import LabelRoles, TeacherView
 
 @dataclass(frozen=True)
 class WordScores:
-    """By TokenRef, for a whole step. Matching and training read the same numbers."""
+    """By TokenRef, for a complete step. Matching and training read the same numbers."""
 
     logits: Tensor  # [N, C_kept] over roles.kept
     defined_other: Tensor  # [N] bool: labelled O here, an old type to this network
@@ -28,12 +28,12 @@ class WordScores:
     pool_features: Tensor  # [P, H]
     readings: Mapping[str, Reading] = field(default_factory=dict)  # of cached probes: by word or by window
     axes: Mapping[str, tuple[Axis, ...]] = field(default_factory=dict)
-    # [H] the normalised features of all words of annotated slices, added up; and how many words that are
+    # [H] the sum of the normalised features of all words of annotated slices, and the number of words
     unit_sum: Tensor = field(default_factory=lambda: torch.zeros(()))
     annotated: int = 0
 
     def view(self, batch: TokenBatch, now: Mapping[str, Reading] | None = None) -> TeacherView:
-        """What it said of a batch's words. ``now``: readings that are not cached, of this very batch."""
+        """The scores of a batch's words. ``now``: readings of this batch that are not cached."""
         refs = batch.refs
         cached = {
             name: tuple(
@@ -56,9 +56,9 @@ def score_words(
     batch_size: int = 64,
     group_of: Sequence[int] | None = None,
 ) -> WordScores:
-    """One pass of the network over the step's words, with whatever the probes read that can be cached.
+    """One pass of the network over the step's words, with the probes' readings that can be cached.
 
-    ``group_of``: the group of each label, where groups have Others of their own.
+    ``group_of``: the group of each label, where groups have their own Other classes.
     """
     probes = [probe for probe in probes if probe.cached]
     device, words = network.device, data.text.words
@@ -98,8 +98,8 @@ def score_words(
 def confidence(logits: Tensor, group_of: Tensor | None) -> Tensor:
     """[N] probability of the label with the largest of ``logits [N, K]``, of which the first is O's.
 
-    ``group_of [K]``: only labels of the same group, and O, compete. That of O is then its probability where a
-    group comes closest to claiming the word.
+    ``group_of [K]``: only labels of the same group, and O, compete. O's confidence is then its probability in
+    the group that comes closest to claiming the word.
     """
     if group_of is None or logits.shape[1] < 2:
         return logits.softmax(1).max(1).values

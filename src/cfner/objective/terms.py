@@ -1,4 +1,4 @@
-"""Terms and objectives: what is minimised is a list of named losses, each with a role and a weight."""
+"""Terms and objectives: an objective is a sum of named losses, each with a role and a weight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Role = Literal["learn_new", "keep_old"]
 
 
 class LabelRoles:
-    """Which label ids play which part in a step."""
+    """The role of each label id in a step."""
 
     def __init__(
         self,
@@ -35,15 +35,15 @@ class LabelRoles:
         self.other = other
         self.old = tuple(old)  # labels of known types that are not labelled in this step
         self.new = tuple(new)  # labels of the step's current types
-        self.labels = labels  # how many there are in all
-        # [1 + old] what the teacher speaks about: O and the old labels, or O and ``kept``
+        self.labels = labels  # the number of all labels
+        # [1 + old] labels that the teacher has scores for: O and the old labels, or O and ``kept``
         self.kept = torch.tensor([other, *(old if kept is None else kept)])
         self.new_ids = torch.tensor(self.new, dtype=torch.long)
         self.is_new = torch.zeros(labels, dtype=torch.bool)  # [C]
         self.is_new[list(new)] = True
 
     def to(self, device: torch.device) -> LabelRoles:
-        """The same roles with their tensors on another device."""
+        """The same roles with their tensors on a different device."""
         moved = LabelRoles(self.other, self.old, self.new, self.labels, self.kept[1:].tolist())
         for name in ("kept", "new_ids", "is_new"):
             setattr(moved, name, getattr(self, name).to(device))
@@ -52,7 +52,7 @@ class LabelRoles:
 
 @dataclass(frozen=True)
 class TeacherView:
-    """What the teacher said of this batch's words, read from what was computed once for the step."""
+    """The teacher's scores for this batch's words, from those computed once for the step."""
 
     logits: Tensor  # [W, C_kept]: over roles.kept, in that order
     defined_other: Tensor  # [W] bool: labelled O here, an old type to the teacher
@@ -62,18 +62,18 @@ class TeacherView:
 
 @dataclass(frozen=True)
 class TermInputs:
-    """One batch as losses see it: one row per word."""
+    """One batch as input of the losses: one row per word."""
 
     logits: Tensor  # [W, C] the student's
     features: Tensor  # [W, H] the student's
     gold: Tensor  # [W] label ids in the step's data
     refs: Tensor  # [W] TokenRefs
     roles: LabelRoles
-    targets: Tensor | None = None  # [W] label ids to train on; IGNORE: no label is sure. None: gold
-    weights: Tensor | None = None  # [W] how much each target counts. None: 1
+    targets: Tensor | None = None  # [W] label ids to train on; IGNORE: label not known. None: gold
+    weights: Tensor | None = None  # [W] weight of each target. None: 1
     annotated: Tensor | None = None  # [W] bool: the word's slice is completely annotated. None: all are
-    groups: LabelGroups | None = None  # where every type has an Other of its own
-    group_targets: Tensor | None = None  # [W, G] what each word teaches each group
+    groups: LabelGroups | None = None  # where types have their own Other class
+    group_targets: Tensor | None = None  # [W, G] the target of each word in each group
     rows: Tensor | None = None  # [W] which window of the batch
     epoch: int = 1  # from 1
     teachers: Mapping[str, TeacherView] = field(default_factory=dict)
@@ -81,19 +81,19 @@ class TermInputs:
     cosines: Tensor | None = None  # [W, C] before sigma
     sigma: Tensor | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)  # the student's, by probe
-    head: Head | None = None  # the student's, for terms that score something else than the batch's words
-    parts: Mapping[str, Tensor] = field(default_factory=dict)  # what the network keeps, by name
-    # the same words in the same order, read in another way: what is said of them there
+    head: Head | None = None  # the student's, for terms that score more than the batch's words
+    parts: Mapping[str, Tensor] = field(default_factory=dict)  # what the network stores, by name
+    # the same words in the same order in other views of the text, by name
     views: Mapping[str, TermInputs] = field(default_factory=dict)
 
     @property
     def teacher(self) -> TeacherView | None:
-        """The network as it came into the step; None in a first step."""
+        """The network before this step; None in a first step."""
         return self.teachers.get("old")
 
     @property
     def old(self) -> TeacherView:
-        """The same, for terms that cannot do without."""
+        """The same, for terms that require it."""
         if self.teacher is None:
             raise TrainingError("A term that keeps old knowledge was used in a step that has no teacher.")
         return self.teacher
@@ -109,7 +109,7 @@ class TermInputs:
         return self.gold == self.roles.other
 
     def word(self, row: int) -> TermInputs:
-        """One word of the batch as a batch of one, without readings, which may be of whole windows."""
+        """One word of the batch as a batch of one, without readings, which may be per window."""
         one = slice(row, row + 1)
 
         def cut(tensor: Tensor | None) -> Tensor | None:
@@ -166,16 +166,16 @@ class OwnPredictions:
 
 def _groups(inputs: TermInputs) -> LabelGroups:
     if inputs.groups is None:
-        raise TrainingError("A term of own Others was used in a step whose labels have none.")
+        raise TrainingError("A term for own Other classes was used in a step whose labels have none.")
     return inputs.groups
 
 
 @dataclass(frozen=True)
 class Term:
-    """A loss with a name, a role and a weight. Subclasses say how it is computed, in ``__call__``."""
+    """A loss with a name, a role and a weight. Subclasses compute it in ``__call__``."""
 
     role: ClassVar[Role]
-    probes: ClassVar[tuple[Probe, ...]] = ()  # what it reads off the encoder
+    probes: ClassVar[tuple[Probe, ...]] = ()  # what it reads from the encoder
     needs_cosines: ClassVar[bool] = False
     formula: ClassVar[str] = ""
     name: str = ""
@@ -186,7 +186,7 @@ class Term:
 
     @property
     def of_words(self) -> bool:
-        """Whether it is a mean over words, each with a loss of its own; not so where windows are compared."""
+        """Whether it is a mean of losses of single words; False where windows are compared."""
         return all(probe.axes == ("word",) for probe in self.probes)
 
 
@@ -201,11 +201,11 @@ class Objective:
             if times > 1 or not name:
                 raise ConfigError(
                     f"{times} terms of an objective are named '{name}'." if name else "A term has no name.",
-                    remedy="Give each a name of its own: Distil(name='distil_again').",
+                    remedy="Give each term a different name: Distil(name='distil_again').",
                 )
 
     def losses(self, inputs: TermInputs) -> dict[str, Tensor]:
-        """Each term's own value, before its weight."""
+        """Each term's value, before its weight."""
         return {term.name: term(inputs) for term in self.terms}
 
     def total(self, losses: dict[str, Tensor]) -> Tensor:
@@ -213,7 +213,7 @@ class Objective:
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        """What its terms read off the encoder, each once."""
+        """What its terms read from the encoder, each once."""
         return tuple({probe.name: probe for term in self.terms for probe in term.probes}.values())
 
     @property

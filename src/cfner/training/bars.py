@@ -1,4 +1,4 @@
-"""How training is watched: bars with loss, speed and time left where somebody looks, log lines elsewhere."""
+"""Progress of training: bars with loss, speed and time left in a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def watcher(wanted: bool | progress.Progress | None) -> progress.Progress:
-    """Bars or none, as asked for; by default bars in a terminal or a notebook. Or what the caller brings."""
+    """Bars or none, as requested, or the caller's own. Default: bars in a terminal or a notebook."""
     notebook = Console().is_jupyter
     if wanted is None:
         wanted = sys.stderr.isatty() or notebook
@@ -97,5 +97,5 @@ class Bars:
 
 
 def _cut(max_width: int | None = None, ratio: int | None = None) -> Column:
-    """Where a line is too narrow, names and figures are cut; the bar and the time left are not."""
+    """On a narrow line, names and figures are cut; the bar and the time left are not."""
     return Column(no_wrap=True, overflow="ellipsis", max_width=max_width, ratio=ratio)

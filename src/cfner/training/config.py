@@ -1,4 +1,4 @@
-"""The one schema of settings. Files and flags are read here; builders below hand flat arguments on."""
+"""The schema of all settings. Files and flags are read and merged here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cfner.errors import ConfigError, nearest, problems
 
 USUAL_EPOCHS: Final = 10
-# how a training is watched and what of the machine it uses: the choice of whoever starts it
+# settings about progress and hardware: they do not change the result
 RUNTIME_ONLY = frozenset({"trackers", "workers", "eval_batch_size", "checkpoint_minutes", "device"})
 
 
@@ -30,32 +30,30 @@ class TrainingConfig(BaseModel):
     as_published: bool = Field(False, description="parameters that are not given have the paper's values")
     without: tuple[str, ...] = Field((), description="parts of the method left out (ablation)")
     head: Literal["cosine", "linear"] = Field(
-        "cosine", description="head of a fresh model, unless the method needs another"
+        "cosine", description="head of a new model, unless the method requires a different one"
     )
     sigma: float = Field(16.0, gt=0, description="scale of the cosine head at the start; learned")
     freeze_other: bool = Field(False, description="freeze O's row with the old types' rows")
     freeze_layers: int = Field(
-        0, ge=0, description="lowest layers (and embeddings) that are not trained, their output computed once"
+        0, ge=0, description="lowest layers to freeze, with the embeddings; their output is computed once"
     )
     train_embeddings: bool = Field(False, description="update the subword embedding table")
     dropout: float | None = Field(
-        0.0, ge=0, lt=1, description="of the encoder while it is trained; null: what it came with"
+        0.0, ge=0, lt=1, description="dropout of the encoder in training; null: the encoder's own"
     )
     # how long
     epochs: int | None = Field(
-        None, ge=1, description="epochs per step; default: 10, or more until there are min_updates"
+        None, ge=1, description="epochs per step; default: 10, or more to reach min_updates"
     )
-    min_updates: int = Field(
-        300, ge=0, description="updates that a step makes at least, where epochs is not given"
-    )
+    min_updates: int = Field(300, ge=0, description="fewest updates per step, if epochs is not given")
     select_on: Literal["new", "new+old", "last"] = Field(
         "last",
-        description="what chooses the epoch: nothing (the last one is kept), the new types' dev F1 (the "
-        "paper's rule), or that and the agreement with the old model about the old types",
+        description="how to choose the epoch: not at all (keep the last), by the new types' dev F1 (the "
+        "paper's rule), or by that and the agreement with the old model on old types",
     )
-    patience: int | None = Field(None, ge=1, description="stop after so many epochs without a better one")
+    patience: int | None = Field(None, ge=1, description="stop after this many epochs without a better one")
     checkpoint_minutes: float = Field(
-        5.0, ge=0, description="how often an unfinished step is kept, between epochs, in a run with a folder"
+        5.0, ge=0, description="minutes between saves of an unfinished step, in a run with a folder"
     )
     unlabelled_ratio: float = Field(
         1.0, ge=0, description="unlabelled sentences per labelled one, if there are any"
@@ -75,7 +73,7 @@ class TrainingConfig(BaseModel):
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
     clip: float | None = Field(1.0, gt=0, description="largest gradient norm")
     matches: Literal["bank", "exact"] = Field(
-        "bank", description="matched predictions: remembered scores, or encoded anew for every batch"
+        "bank", description="matched predictions: cached scores, or encoded again for every batch"
     )
     # where and with what
     max_length: int | None = Field(
@@ -83,24 +81,24 @@ class TrainingConfig(BaseModel):
     )
     overlap: int | None = Field(None, ge=0, description="subwords shared by windows; default: a quarter")
     precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="of the encoder's arithmetic; auto: bf16 where the GPU or processor has it"
+        "auto", description="precision of the encoder; auto: bf16 where the GPU or processor supports it"
     )
     seed: int = Field(0, ge=0)
-    device: str = Field("auto", description="auto (a graphics card if there is one), cpu, cuda, cuda:N, mps")
+    device: str = Field("auto", description="auto (a GPU if there is one), cpu, cuda, cuda:N, mps")
     workers: int = Field(0, ge=0, description="processes that prepare batches")
     eval_batch_size: int = Field(64, ge=1)
     trackers: tuple[str, ...] = Field((), description="accelerate trackers, such as 'tensorboard'")
 
     def what_matters(self) -> dict[str, Any]:
-        """The settings that decide what is computed, not how it is watched; JSON-able."""
+        """The settings that decide the result, without those about progress and hardware; JSON-able."""
         return {key: value for key, value in self.model_dump(mode="json").items() if key not in RUNTIME_ONLY}
 
     def epochs_for(self, sentences: int) -> int:
-        """How often a step passes over so many sentences of its own.
+        """How many epochs a step of this many sentences has.
 
-        A small step makes few updates per epoch, and types need some hundreds. Other text that is mixed in
-        does not count: every method passes over the new data as often. Bounds, which learn from all slices,
-        pass over them as often as the stream passes over its last one.
+        A small step makes few updates per epoch, and types need some hundreds. Mixed-in text does not count:
+        every method sees the new data equally often. Bounds, which learn from all slices, see them as often
+        as the stream sees its last one.
         """
         if self.epochs is not None:
             return self.epochs
@@ -109,7 +107,7 @@ class TrainingConfig(BaseModel):
 
     @property
     def method_named(self) -> bool:
-        """Whether somebody chose the method; a default may be another one in a later version."""
+        """Whether the user chose the method; a later version may have a different default."""
         return "method" in self.model_fields_set
 
     @classmethod
@@ -126,18 +124,18 @@ class TrainingConfig(BaseModel):
         before = dict(recorded or {})
         usual = before.get("method", cls.model_fields["method"].default)
         if given.get("method", usual) != usual:
-            before |= {"parameters": {}, "without": ()}  # another method has others
+            before |= {"parameters": {}, "without": ()}  # a different method has different parameters
         if given.get("as_published"):
-            before |= {"parameters": {}}  # the paper's values were asked for
+            before |= {"parameters": {}}  # the paper's values were requested
         try:
             built = cls(**_over(before, given))
         except ValidationError as error:
             raise ConfigError(
-                f"Bad settings: {problems(error)}.", remedy="TrainingConfig says what each may be."
+                f"Bad settings: {problems(error)}.", remedy="TrainingConfig lists the valid values."
             ) from error
         if built.patience is not None and built.select_on == "last":
             raise ConfigError(
-                "patience is given, but nothing chooses the epoch: the last one is kept.",
+                "patience is set, but no epoch is chosen: training always keeps the last one.",
                 remedy="Set select_on to new+old or new as well, or leave patience out.",
             )
         return built
@@ -150,10 +148,11 @@ def given_settings(
     preset: str | None = None,
     fixed: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The settings that were given, preset < file < flags: the one merge, for all commands and functions.
+    """The settings that were given, merged as preset < file < flags, for all commands and functions.
 
     ``file``: a path, or the settings themselves.
-    ``fixed``: settings that a model got when it was made. A preset does not change them, nobody else may.
+    ``fixed``: settings that a model got when it was made. A preset does not change them; a file or flag that
+    sets one is an error.
     """
     merged: dict[str, Any] = {}
     for source, values in (
@@ -167,7 +166,7 @@ def given_settings(
                 raise ConfigError(f"There is no setting '{key}'.", where=source, remedy=remedy)
             if key in fixed:
                 raise ConfigError(
-                    f"The setting '{key}' is the model's own, and learning does not change it.",
+                    f"The setting '{key}' belongs to the model and cannot be changed by learning.",
                     where=source,
                     remedy="Leave it out.",
                 )
@@ -175,7 +174,7 @@ def given_settings(
             raise ConfigError(
                 "The setting 'parameters' is not a table.",
                 where=source,
-                remedy="Give names of parameters with their values.",
+                remedy="Give parameter names with their values.",
             )
         merged = _over(merged, values)
     return merged
@@ -230,7 +229,7 @@ def _of_file(file: str | Path | Mapping[str, Any] | None) -> tuple[str, Mapping[
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings in a .toml or .json file, not checked yet."""
+    """The settings in a .toml or .json file, not validated yet."""
     try:
         raw = path.read_bytes()
         values = tomllib.loads(raw.decode()) if path.suffix == ".toml" else json.loads(raw)
@@ -243,5 +242,5 @@ def read_settings(path: Path) -> dict[str, Any]:
             remedy="Settings files are .toml or .json.",
         ) from error
     if not isinstance(values, dict):
-        raise ConfigError("The settings file must hold one table of settings.", where=str(path))
+        raise ConfigError("The settings file must contain one table of settings.", where=str(path))
     return values

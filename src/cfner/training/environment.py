@@ -1,4 +1,4 @@
-"""What a training runs in: devices, precision and trackers through accelerate, and versions to record."""
+"""The environment of a training: devices, precision and trackers (by accelerate), and versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cfner.training.config import TrainingConfig
 
 def make_accelerator(config: TrainingConfig) -> Accelerator:
     device = choose_device(config.device)
-    # accelerate keeps one precision and one device per process; another tagger may have had others
+    # accelerate has one precision and one device per process; an earlier tagger may have set others
     several = PartialState._shared_state != {} and PartialState().use_distributed
     AcceleratorState._reset_state(reset_partial_state=not several)
     one = {} if several or device.type != "cuda" else {"ACCELERATE_TORCH_DEVICE": str(device)}
@@ -36,9 +36,9 @@ def make_accelerator(config: TrainingConfig) -> Accelerator:
             )
     except ValueError as error:
         raise ConfigError(
-            f"The training set-up is refused: {error}", remedy="Check precision and trackers."
+            f"accelerate refused the training set-up: {error}", remedy="Check precision and trackers."
         ) from error
-    if len(accelerator.log_with) < len(config.trackers):  # accelerate leaves out what is not installed
+    if len(accelerator.log_with) < len(config.trackers):  # accelerate silently drops those not installed
         raise ConfigError(
             f"Not all of the trackers {', '.join(config.trackers)} are installed.",
             remedy="Install them, for example with: pip install tensorboard",
@@ -50,7 +50,7 @@ def make_accelerator(config: TrainingConfig) -> Accelerator:
 
 
 def precision_used(config: TrainingConfig) -> str:
-    """What ``auto`` comes to here. Emulated bf16 is slower than fp32, so only real instructions count."""
+    """The precision that ``auto`` means here. Emulated bf16 is slower than fp32, so it does not count."""
     if config.precision != "auto":
         return config.precision
     device = choose_device(config.device).type
@@ -60,7 +60,7 @@ def precision_used(config: TrainingConfig) -> str:
     return "bf16" if fast and device == "cpu" else "fp32"
 
 
-_version = cache(importlib.metadata.version)  # which reads a file at each call
+_version = cache(importlib.metadata.version)  # cached, because it reads a file at each call
 
 
 def versions() -> dict[str, Any]:
@@ -70,22 +70,22 @@ def versions() -> dict[str, Any]:
 
 
 def other_threads(before: Any) -> str | None:
-    """A warning if what is resumed was computed with another number of threads."""
+    """A warning if a resumed step was started with a different number of threads."""
     now = torch.get_num_threads()
     if not isinstance(before, int) or before == now:
         return None
     return (
-        f"resumed with {now} thread(s), begun with {before}: sums are rounded in another order, so the "
+        f"resumed with {now} thread(s), started with {before}: sums are rounded in a different order, so the "
         "weights will differ in their last bits from those of a run that was not interrupted "
         f"(OMP_NUM_THREADS={before} avoids it)"
     )
 
 
 def peak_memory() -> int:
-    """Bytes that this program took at most so far.
+    """The peak memory of this program in bytes.
 
-    Linux is asked for the peak of this very program: what getrusage tells begins with the peak of the
-    process that started it.
+    On Linux this reads the peak of this program alone: getrusage starts with the peak of the process that
+    started it.
     """
     status = Path("/proc/self/status")
     if status.is_file():

@@ -1,4 +1,4 @@
-"""Ctrl+C while a step is trained: the batch in work is ended first, so that what was trained can be kept."""
+"""Ctrl+C during training: the current batch is finished first, so that the trained part can be saved."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from types import FrameType
 
 @dataclass
 class Interrupt:
-    """``asked``: whether somebody pressed Ctrl+C."""
+    """``asked``: whether Ctrl+C was pressed."""
 
     asked: bool = False
 
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside, the first Ctrl+C is only noted: whoever asks raises KeyboardInterrupt. A second one is not
-    waited for. Signals that somebody else handles, or that come to another thread, are left alone.
+    """In this block the first Ctrl+C is only recorded: the code that checks ``asked`` raises
+    KeyboardInterrupt. A second one raises at once. Signals with a different handler are left alone, and so
+    are those in other threads.
     """
     found = Interrupt()
 
@@ -37,5 +38,5 @@ def deferred_interrupt() -> Iterator[Interrupt]:
         yield found
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if found.asked:  # after the last time that somebody asked
+    if found.asked:  # pressed after the last check
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The training loop of one step. It knows batches, terms and an optimiser, and no method by name."""
+"""The training loop of one step. It knows batches, terms and an optimiser, but no specific method."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def train(
 ) -> TrainingState:
     """Train the network in place; it ends with the weights of the best epoch (the last without dev data).
 
-    ``split``: the layers that do not move, if there are any: their output is computed once. With
-    ``unfinished``, an interrupted step goes on after its last written epoch, bit for bit. ``stop_after``: an
-    epoch after which it stops.
+    ``split``: the frozen layers, if there are any: their output is computed once. With ``unfinished``, an
+    interrupted step resumes after its last saved epoch, bit-identically. ``stop_after``: the epoch to stop
+    after.
     """
     set_dropout(network.body, config.dropout)
     loader, order = training_loader(
@@ -71,7 +71,7 @@ def train(
         weight_decay=config.weight_decay,
         momentum=config.momentum,
     )
-    accelerator.gradient_accumulation_steps = config.accumulation  # the state behind it is the process's
+    accelerator.gradient_accumulation_steps = config.accumulation  # accelerate stores it per process
     model, optimiser, loader = accelerator.prepare(network, optimiser, loader)
     schedule = make_schedule(
         optimiser,
@@ -93,7 +93,7 @@ def train(
     progress.start(name, last - state.epoch, len(loader))
     with ExitStack() as stack:
         stack.callback(progress.end)
-        # several processes are stopped by whoever started them, not all in the same batch
+        # several processes are stopped by their launcher, not all in the same batch
         alone = unfinished is not None and accelerator.num_processes == 1
         interrupt = stack.enter_context(deferred_interrupt()) if alone else Interrupt()
 
@@ -122,10 +122,10 @@ def train(
             accelerator.log({f"{name}/{key}": value for key, value in figures.items()}, step=epoch)
             progress.epoch(epoch, figures)
             stop_if_asked()
-            # no barrier: clocks differ, so processes would not agree on when it is due
+            # no barrier: clocks differ, so processes would not agree on when to save
             if unfinished is not None and accelerator.is_main_process and epoch < last:
                 unfinished.write_if_due(network, optimiser, schedule, bank, state)
-        if unfinished is not None and accelerator.is_main_process:  # what comes now may be stopped, too
+        if unfinished is not None and accelerator.is_main_process:  # finishing the step may be stopped, too
             unfinished.write(network, optimiser, schedule, bank, state, trained=True)
     _release(accelerator, model, network)
     if state.best_epoch != state.epoch:
@@ -146,7 +146,7 @@ def _epoch(
     part: PartOfEpoch | None,
     stop_if_asked: Callable[[int, dict[str, Tensor]], None],
 ) -> dict[str, Tensor]:
-    """All batches once, or those after ``part`` of them; the sum of each term over all."""
+    """All batches once, or those after ``part``; the sum of each term over all."""
     clip, accumulation = step.config.clip, step.config.accumulation
     done = 0 if part is None else part.batches
     sums: dict[str, Tensor] = (
@@ -155,7 +155,9 @@ def _epoch(
     step.model.train()
     for number, batch in enumerate(loader, start=1):
         if number <= done:
-            if part is not None and number == done:  # the loader draws random numbers, too
+            if (
+                part is not None and number == done
+            ):  # restore here, because the loader draws random numbers too
                 restore_random(part.generators, part.numbers, step.network.device)
             continue
         with accelerator.accumulate(step.model):
@@ -180,7 +182,7 @@ def _epoch(
 
 
 def _clipped(network: Network, clip: float | None, accelerator: Accelerator) -> Tensor:
-    """Clip the gradients if asked to; their norm before that."""
+    """Clip the gradients if requested; returns their norm before that."""
     if clip is not None:
         norm: Tensor = accelerator.clip_grad_norm_(trainable(network), clip)
         return norm
@@ -188,7 +190,7 @@ def _clipped(network: Network, clip: float | None, accelerator: Accelerator) -> 
 
 
 class BatchLosses:
-    """From a batch to its losses."""
+    """Computes the losses of a batch."""
 
     def __init__(self, model: Any, network: Network, prepared: PreparedStep, config: TrainingConfig) -> None:
         self.model = model  # the network, possibly wrapped for several processes
@@ -224,24 +226,24 @@ class BatchLosses:
 
 
 def derived_seed(*parts: int) -> int:
-    """A 32-bit seed that depends on all parts and their order, the same on every machine: each step and each
-    epoch has its own, whatever the size of the user's.
+    """A 32-bit seed that depends on all parts and their order, the same on every machine. So each step and
+    each epoch has its own, however large the user's seed is.
     """
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
 def _begin_epoch(epoch: int, seed: int, loader: Any, order: LengthBuckets) -> None:
-    """Randomness depends on seed and epoch alone, so an interrupted step goes on exactly where it was."""
+    """Randomness depends on seed and epoch alone, so an interrupted step resumes exactly."""
     set_seed(derived_seed(seed, epoch))
-    loader.set_epoch(epoch)  # accelerate's own count, which it would otherwise start at 0 in a resumed step
+    loader.set_epoch(epoch)  # accelerate's own counter would otherwise start at 0 in a resumed step
     order.set_epoch(epoch)
 
 
 def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
-    """Take off what accelerate put around the network.
+    """Remove accelerate's wrappers from the network.
 
-    Outside training it computes in full precision, as it will when it is loaded, and the next step has it
-    prepared anew.
+    Outside training it computes in full precision, as it will when it is loaded, and the next step prepares
+    it again.
     """
     accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     vars(network).pop("_is_accelerate_prepared", None)
@@ -249,7 +251,7 @@ def _release(accelerator: Accelerator, model: Any, network: Network) -> None:
 
 
 def _note_threads(state: TrainingState, progress: Progress) -> None:
-    """Remember how many threads compute, and warn where a resumed step had another number of them."""
+    """Record the number of threads, and warn if a resumed step had a different number."""
     if state.threads and (warning := other_threads(state.threads[-1])):
         _log.warning(warning)
     now = torch.get_num_threads()
@@ -261,7 +263,7 @@ def _stopped(name: str, state: TrainingState, epochs: int, batches: int) -> str:
     place = f"after epoch {state.epoch} of {epochs}"
     if state.part is not None:
         place = f"in epoch {state.epoch + 1} of {epochs}, after batch {state.part.batches} of {batches}"
-    return f"{name} was stopped {place}. All of this is kept: the next call goes on exactly there."
+    return f"{name} was stopped {place}. All of this is saved: the next call resumes exactly there."
 
 
 def _means(sums: dict[str, Tensor], batches: int) -> dict[str, float]:
@@ -275,7 +277,7 @@ def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
 def _not_finite(
     name: str, epoch: int, batch: int, losses: dict[str, Tensor], what: str = "loss"
 ) -> TrainingError:
-    """``what`` is the loss, or what came of a loss that was finite: then all its terms are named."""
+    """``what`` is the loss, or the result of a finite loss: then all its terms are named."""
     bad = [term for term, value in losses.items() if not torch.isfinite(value)]
     terms = ", ".join(bad or losses) or "total"
     return TrainingError(

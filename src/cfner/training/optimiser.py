@@ -9,7 +9,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cfner.network.network import Network
 
-_EPOCHS_BEFORE_DROP = 5  # as published, of ten epochs or of twenty
+_EPOCHS_BEFORE_DROP = 5  # as published, for ten epochs and for twenty
 
 
 def make_optimiser(
@@ -21,10 +21,10 @@ def make_optimiser(
     weight_decay: float,
     momentum: float,
 ) -> Optimizer:
-    """Head rows never decay: decay would move rows that are frozen."""
+    """Head rows have no weight decay: it would change frozen rows."""
     encoder = [p for p in network.body.parameters() if p.requires_grad]
     head = [p for p in network.head.parameters() if p.requires_grad]
-    decaying = [p for p in encoder if p.dim() > 1]  # not biases and layer norms
+    decaying = [p for p in encoder if p.dim() > 1]  # without biases and layer norms
     plain = [p for p in encoder if p.dim() <= 1]
     groups = [
         {"params": decaying, "lr": lr_encoder, "weight_decay": weight_decay},
@@ -40,7 +40,7 @@ def make_optimiser(
 def make_schedule(
     optimiser: Optimizer, *, kind: str, per_epoch: int, epochs: int, warmup: float, first_step: bool
 ) -> LambdaLR:
-    """A factor per optimiser update: rises over the warm-up, then falls, stays or drops."""
+    """A factor per optimiser update: rises in the warm-up, then falls, stays or drops."""
     updates = per_epoch * epochs
     warm = int(updates * warmup)
 

@@ -29,17 +29,17 @@ from cfner.training.prepared_step import PreparedStep
 
 
 class TrainingContext:
-    """What a method may look at: see ``methods.context.StepContext``. ``known`` is None in a first step."""
+    """What a method may see: see ``methods.context.StepContext``. ``known`` is None in a first step."""
 
     def __init__(
         self,
         step: Step,
         labels: LabelSpace,
-        current: tuple[str, ...],  # types that the data labels
+        current: tuple[str, ...],  # types that are labelled in the data
         data: StepData,
         config: TrainingConfig,
-        known: Network | None,  # the network as it came in, frozen
-        own_others: bool = False,  # whether the method gives types Others of their own
+        known: Network | None,  # the network before this step, frozen
+        own_others: bool = False,  # whether the method gives types their own Other class
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
         self.config, self.known, self.own_others = config, known, own_others
@@ -65,7 +65,7 @@ class TrainingContext:
         return self.known
 
     def reading(self, data: StepData) -> TrainingContext:
-        """The same step with its text read in another way."""
+        """The same step with a different view of its text."""
         return TrainingContext(
             self.step, self.labels, self.current, data, self.config, self.known, self.own_others
         )
@@ -84,9 +84,9 @@ class TrainingContext:
 def roles_of(
     labels: LabelSpace, current: Sequence[str], known: int | None = None, own_others: bool = False
 ) -> LabelRoles:
-    """``known``: how many of the labels the teacher has. A label of an old type beyond those is a new one:
-    replayed sentences have it, and the teacher has nothing to say of it. With own Others the teacher is also
-    asked about known types that the step labels: there may be text in which they are not.
+    """``known``: how many of the labels the teacher has. A label of an old type beyond those counts as new:
+    replayed sentences have it, but the teacher has no score for it. With own Others the teacher's scores also
+    include known types that the step labels: in some of its text they may not be labelled.
     """
     other = labels.other_id
     learned = {
@@ -100,16 +100,16 @@ def roles_of(
     added = tuple(label for label in range(len(there), len(labels)) if label not in learned)
     kept = None
     if own_others:
-        # what a group says all of whose types were taken away is not worth keeping
+        # a group whose types were all removed is not worth keeping
         kept = [label for label in range(known or 0) if label != other and label not in labels.unheard]
     return LabelRoles(other, old, (*sorted(learned), *added), len(labels), kept)
 
 
 def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedStep:
-    """Ask the teachers, grow the head, decide the targets, match words, fill the bank.
+    """Compute the teachers' scores, grow the head, decide the targets, match words, fill the score bank.
 
-    Plain cross-entropy on the labels as they are where there is nothing to keep: in a plain first step, and
-    where the data labels all the types there are.
+    Uses plain cross-entropy on the given labels where there is nothing to keep: in a plain first step, and
+    where all types are labelled in the data.
     """
     roles, config, own_others = ctx.roles, ctx.config, method.grouping is not None
     annotated = ctx.data.annotated(ctx.current)
@@ -117,7 +117,7 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
     plain = method.plain_first_step if first else not ctx.old_types and not own_others
     objective = Objective((ClassifyAll(),)) if plain else method.objective(ctx)
     replayed = any(not part.annotated and not part.unlabelled for part in ctx.data.slices)
-    # with own Others, every label that a replayed word has is learned as it is
+    # with own Others, every label of a replayed word is learned as given
     if replayed and not own_others and not any(isinstance(term, ClassifyAll) for term in objective.terms):
         objective = Objective((*objective.terms, ClassifyReplayed()))
     if first:
@@ -163,7 +163,7 @@ def prepare(network: Network, ctx: TrainingContext, method: Method) -> PreparedS
 
 
 def _views(prepared: PreparedStep, ctx: TrainingContext, method: Method) -> dict[str, PreparedStep]:
-    """The step in the other ways in which the method wants its text read. Matches are of the usual one."""
+    """The step in the method's other views of its text. Matches are those of the usual view."""
     views = {}
     for name, data in method.views(ctx).items():
         seen = ctx.reading(data)
@@ -176,8 +176,8 @@ def _views(prepared: PreparedStep, ctx: TrainingContext, method: Method) -> dict
 def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace) -> None:
     """Append a row per new label: the mean normalised teacher feature of its training tokens.
 
-    A label with no token takes the mean of its type's tokens (so I- takes its B- row), or the type's row
-    from an earlier step; a type with no token at all starts at random. The Other of a new group starts at the
+    A label without a token takes the mean of its type's tokens (so I- takes its B- row), or the type's row
+    from an earlier step; a type without any token starts at random. The Other of a new group starts at the
     mean of the annotated words that are not of the group.
     """
     known = network.labels
@@ -191,7 +191,7 @@ def grow(network: Network, teacher: WordScores, gold: Tensor, labels: LabelSpace
 
     rows = []
     for label in range(known, len(labels)):
-        type_ = labels.type_of(label)  # None for a label of a type that was taken away
+        type_ = labels.type_of(label)  # None for a label of a removed type
         of_type = labels.ids_of([] if type_ is None else [type_])
         tokens = tokens_of([label])
         if not len(tokens):
@@ -220,8 +220,8 @@ def match_pools(
 ) -> MatchTable:
     """E tokens with E tokens, defined-other with defined-other, by TokenRef.
 
-    ``group_of [C]``: with own Others only tokens of the same group are matched (that of the gold label, or of
-    the one that the teacher gives): a neighbour from another group only says O.
+    ``group_of [C]``: with own Others only tokens of the same group are matched (the gold label's, or that of
+    the teacher's label): a neighbour from another group would only predict O.
     """
     pool = teacher.pool.cpu()
     is_entity = roles.is_new[gold[pool]]
@@ -230,7 +230,7 @@ def match_pools(
         given = roles.kept[teacher.logits[teacher.pool].argmax(1).cpu()]
         kind = kind + 2 * group_of[torch.where(is_entity, gold[pool], given)]
     features = teacher.pool_features.float().cpu()
-    # rows of the pool's own feature table stand in for TokenRefs; renamed below
+    # indexes into the pool's feature table stand in for TokenRefs; replaced below
     kinds = sorted(set(kind.tolist())) if group_of is not None else [0, 1]
     pools = [(kind == one).nonzero()[:, 0] for one in kinds]
     table = build_match_table(features, pools, k, weights)
@@ -248,7 +248,7 @@ def match_pools(
 
 @torch.no_grad()
 def _scores_at_start(network: Network, teacher: WordScores, table: MatchTable) -> Tensor:
-    """The student still has the teacher's features, so its first scores need no pass of their own."""
+    """The student still has the teacher's features, so its first scores need no extra pass."""
     rows = table.row_of_ref[teacher.pool.cpu()].to(network.device)
     scores = network.head(teacher.pool_features)
     logits = torch.empty(len(table.refs), network.head.labels, device=network.device)

@@ -1,4 +1,4 @@
-"""A step ready to be trained: all that was decided once, and what the losses of a batch read of it."""
+"""A step ready for training: everything that is decided once, and the inputs of a batch's losses."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ from cfner.objective.terms import LabelRoles, Objective, TermInputs
 
 @dataclass(frozen=True)
 class PreparedStep:
-    """A step ready to be trained; the network that is trained has its grown head already."""
+    """A step ready for training; the network to train already has its grown head."""
 
     data: StepData
     roles: LabelRoles
     objective: Objective
     targets: Targets
-    annotated: Tensor  # [N] bool: with the types that the step labels
-    groups: LabelGroups | None = None  # where the method gives types Others of their own
+    annotated: Tensor  # [N] bool: annotated with the types that the step labels
+    groups: LabelGroups | None = None  # where the method gives types their own Other class
     teachers: Mapping[str, WordScores] = field(default_factory=dict)
     bank: ScoreBank | None = None
     old: Network | None = None  # only where a probe reads it again for every batch
-    views: Mapping[str, PreparedStep] = field(default_factory=dict)  # the same step, read in other ways
+    views: Mapping[str, PreparedStep] = field(
+        default_factory=dict
+    )  # the same step with other views of its text
 
     @property
     def teacher(self) -> WordScores | None:
         return self.teachers.get("old")
 
     def on(self, device: torch.device) -> PreparedStep:
-        """The same step with what batches index on the device that trains."""
+        """The same step, with the tensors that batches index on the training device."""
 
         def moved(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device)
@@ -65,8 +67,8 @@ class PreparedStep:
         epoch: int,
         read: Callable[[TokenBatch, Sequence[Probe]], TaggerOutput] | None = None,
     ) -> TermInputs:
-        """What the losses of a batch read. ``out`` is what the student said of it, with what the objective's
-        probes read. ``read``: how the student reads the batch in other views; default: as the network does.
+        """The inputs of a batch's losses. ``out`` is the student's output, with the readings of the
+        objective's probes. ``read``: how to run the student on other views; default: the network itself.
         """
         refs, now = batch.refs, {}
         if self.old is not None:
@@ -113,6 +115,6 @@ class PreparedStep:
         epoch: int,
         read: Callable[[TokenBatch, Sequence[Probe]], TaggerOutput],
     ) -> TermInputs:
-        """What losses read of a batch of the step's usual text in this view of it."""
+        """The inputs of the losses in this view, for a batch of the step's usual text."""
         here = collate(self.data.text, batch.windows.cpu().numpy()).to(batch.refs.device)
         return self.inputs(network, here, read(here, self.objective.probes), epoch)

@@ -1,4 +1,4 @@
-"""What training tells whoever watches it. What is worth knowing besides goes to the logger ``cfner``."""
+"""The events that training reports to a progress display. Everything else goes to the logger ``cfner``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Progress(Protocol):
         ...
 
     def batch(self, loss: float, sentences: int) -> None:
-        """A batch was learned."""
+        """A batch was trained."""
         ...
 
     def epoch(self, number: int, figures: dict[str, float]) -> None:
@@ -19,7 +19,7 @@ class Progress(Protocol):
         ...
 
     def end(self) -> None:
-        """The step is done."""
+        """The step has ended."""
         ...
 
 

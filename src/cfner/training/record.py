@@ -1,4 +1,4 @@
-"""What is remembered of a step, and saved with it: types, data, settings, versions, training history."""
+"""The record of a step, saved with it: types, data, settings, versions, training history."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class StepRecord:
 
     @classmethod
     def of_import(cls, labels: LabelSpace, origin: str, config: TrainingConfig) -> StepRecord:
-        """The first step of a model that began as somebody's checkpoint."""
+        """The first step of a model that was imported from a Hugging Face checkpoint."""
         facts = {
             "kind": "import",
             "name": "imported",
@@ -91,25 +91,25 @@ class StepRecord:
 
 
 def usable_settings(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a saved step's settings those that decide what is computed, and that this version knows.
+    """Those of a saved step's settings that decide the result and that this version knows.
 
-    Those that say how a training is watched stay behind: a model may be a stranger's, and it is not for a
-    stranger to say where a training is reported to.
+    Settings about progress and hardware are left out: a model may be third-party, and must not decide where
+    a training is reported to.
     """
     usable = TrainingConfig.model_fields.keys() - RUNTIME_ONLY
-    if record.get("method_named") is False:  # a default counts as long as it is the default
+    if record.get("method_named") is False:  # a default that the user did not choose may change
         usual = TrainingConfig.model_fields["method"].default
         usable -= {"method"} if record["config"]["method"] == usual else {"method", "parameters", "without"}
     return {key: value for key, value in record["config"].items() if key in usable}
 
 
 def refuse_bad_settings(settings: Mapping[str, Any], step: Path) -> None:
-    """When settings were refused: if the saved ones are to blame, say which file holds them."""
+    """After settings were refused: if the saved ones are the cause, raise an error that names their file."""
     try:
         TrainingConfig.build(settings)
     except ConfigError as error:
         raise ModelError(
-            f"The settings with which the step was learned cannot be used. {error.what}",
+            f"The settings that the step was trained with cannot be used. {error.what}",
             where=str(step / FACTS),
-            remedy="Give other values for them, or take another step.",
+            remedy="Give different values for them, or choose a different step.",
         ) from error

@@ -1,4 +1,4 @@
-"""Which sentences of unlabelled text a step is mixed with: such that every old type is mentioned enough."""
+"""Chooses unlabelled sentences to mix into a step, so that every old type is mentioned often enough."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cfner.stream.manifest import sentences_hash
 from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
 
-ENOUGH: Final = 30  # mentions of an old type that a step is reminded of, where the text has them
-CANDIDATES: Final = 3  # sentences that the old model reads for each one that is taken
+ENOUGH: Final = 30  # mentions of each old type to mix in, where the text has them
+CANDIDATES: Final = 3  # sentences that the old model reads for each chosen one
 
 
 @dataclass(frozen=True)
 class Reminders:
-    """The sentences that were chosen, and how often the old model finds each of its types in them."""
+    """The chosen sentences, and how often the old model finds each of its types in them."""
 
     sentences: tuple[Sentence, ...] = ()
-    mentions: Mapping[str, int] = field(default_factory=dict)  # of each old type, 0 included
+    mentions: Mapping[str, int] = field(default_factory=dict)  # of each old type, also if 0
 
     def facts(self) -> dict[str, Any]:
-        """What is recorded: like that of other data, but the mentions are predictions, not labels."""
+        """The record, like that of other data, except that mentions are predictions, not labels."""
         return {
             "sentences": len(self.sentences),
             "hash": sentences_hash(self.sentences),
@@ -46,18 +46,18 @@ class Reminders:
 
 
 def reminder_count(step: Step, config: TrainingConfig) -> int:
-    """How many sentences are chosen; all of them for a step that reads nothing else."""
+    """How many sentences to choose; all of them for a step that reads nothing else."""
     there = sum(1 for sentence in step.unlabelled if len(sentence))
     return there if not step.train else min(round(config.unlabelled_ratio * len(step.train)), there)
 
 
 def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> Reminders:
-    """The old model reads some of the unlabelled text and chooses: first sentences with the types that it
-    finds least often, until each is mentioned enough, then any. The same seed chooses the same sentences.
+    """The old model reads some of the unlabelled text and chooses: first sentences with its rarest types,
+    until each is mentioned often enough, then any. The same seed chooses the same sentences.
     """
     text = tuple(sentence for sentence in step.unlabelled if len(sentence))
     size = reminder_count(step, config)
-    if not size or not model.labels.types:  # a first step has nothing to be reminded of
+    if not size or not model.labels.types:  # a first step has no old types to rehearse
         return Reminders()
     candidates = text
     if len(text) > size:
@@ -74,7 +74,7 @@ def reminders(model: LoadedModel, step: Step, config: TrainingConfig) -> Reminde
 
 
 def chosen(mentions: list[Counter[str]], wanted: int, enough: int = ENOUGH) -> list[int]:
-    """Which of the candidates, by what is mentioned in each, in their order."""
+    """Indexes of the chosen candidates, in order, from the mentions of each candidate."""
     total = sum(mentions, Counter[str]())
     taken: set[int] = set()
     have: Counter[str] = Counter()

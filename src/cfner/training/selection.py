@@ -1,8 +1,8 @@
 """Which epoch to keep.
 
-The paper's rule is the new types' F1 on the step's dev data (``new``). It cannot see forgetting, and even
-rewards it: a student that gives up the old types has the easier task. The other rule (``new+old``) also asks
-how far the student still agrees with the old model about the old types of the same text.
+The paper's rule is the new types' F1 on the step's dev data (``new``). It does not measure forgetting, and
+even rewards it: a student that forgets the old types has the easier task. The other rule (``new+old``) also
+measures how far the student still agrees with the old model on the old types of the same text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Spans = Sequence[Sequence[Span]]
 
 
 class EpochChoice:
-    """Judges the network after each epoch. Made before the step: ``old`` is what the old model finds."""
+    """Scores the network after each epoch. Made before the step: ``old`` is what the old model finds."""
 
     def __init__(
         self,
@@ -37,7 +37,9 @@ class EpochChoice:
         self.old = None if old is None else self._of_old_types(old)
 
     def __call__(self, network: Network) -> dict[str, float]:
-        """``dev_f1`` and, if the old model found anything, ``dev_agreement``; ``dev_choice`` decides."""
+        """``dev_f1`` and, if the old model found anything, ``dev_agreement``; the largest ``dev_choice``
+        wins.
+        """
         predicted = predict_spans(network, self.dev.text, self.labels, batch_size=self.batch_size)
         f1 = new_types_f1(self.gold, predicted, self.current)
         if self.old is None or not any(self.old):
@@ -46,7 +48,7 @@ class EpochChoice:
         return {"dev_f1": f1, "dev_agreement": agreement, "dev_choice": harmonic(f1, agreement)}
 
     def _of_old_types(self, spans: Spans) -> Spans:
-        """Without types of this step and what touches a mention of them: there the new data overrules."""
+        """Without types of this step and mentions that overlap them: there the new data takes precedence."""
         return [
             [s for s in found if s.type not in self.current and not any(s.overlaps(g) for g in gold)]
             for found, gold in zip(spans, self.gold, strict=True)
@@ -58,8 +60,8 @@ def new_types_f1(
 ) -> float:
     """Micro-F1 of the types that the dev labels can contain.
 
-    The dev data hides its old entities, so a prediction of any other type is neither right nor wrong and
-    is set aside. For choosing an epoch only: when testing, nothing is set aside.
+    Old entities are not labelled in the dev data, so a prediction of any other type is neither right nor
+    wrong and is ignored. For choosing an epoch only: test scores ignore nothing.
     """
     visible = [[span for span in spans if span.type in current] for spans in predicted]
     return score(gold, visible, current).micro_f1

@@ -1,4 +1,4 @@
-"""What changes while a step is trained."""
+"""The state of a step in training."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class TrainingState:
 
     epoch: int = 0  # epochs done
     best_epoch: int = 0
-    best_choice: float = -math.inf  # by the rule in force: see training.selection
+    best_choice: float = -math.inf  # by the chosen rule: see training.selection
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
-    threads: list[int] = field(default_factory=list)  # counts that it was trained with: more than one
-    # if it was resumed with another
-    part: PartOfEpoch | None = None  # of the epoch after those that are done, if it was stopped inside one
+    threads: list[int] = field(default_factory=list)  # thread counts that it was trained with: several
+    # if it was resumed with a different number
+    part: PartOfEpoch | None = None  # of the next epoch, if training was stopped inside it
 
     @property
     def epochs_without_gain(self) -> int:
@@ -41,11 +41,11 @@ class TrainingState:
         return self.epoch - (reached.index(True) + 1)
 
     def note(self, epoch: int, figures: dict[str, float]) -> bool:
-        """Record an epoch; whether it is the best so far (without dev data every epoch is)."""
+        """Record an epoch; returns whether it is the best so far (without dev data every epoch is)."""
         self.epoch = epoch
         self.history.append(figures)
         f1 = figures.get("dev_choice")
-        # of equals the later one: it has seen more, and an F1 of 0 throughout must not keep the first
+        # of equal epochs the later one: it was trained longer, and an F1 of 0 must not keep the first
         better = f1 is None or f1 >= self.best_choice
         if better:
             self.best_epoch = epoch

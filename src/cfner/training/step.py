@@ -1,4 +1,4 @@
-"""One step from beginning to end: its data encoded, prepared by the method, trained, finished."""
+"""One step from beginning to end: encode its data, prepare it with the method, train, finish."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def train_step(
     if ctx.data.text.shortened_words:
         _log.warning(
             f"{ctx.data.text.shortened_words} word(s) have more subwords than a window of "
-            f"{model.max_length}; what is beyond it is not read."
+            f"{model.max_length}; the encoder does not see their tail."
         )
     evaluate = _choice(model, step, ctx, method)
     network = method.grow(model.network, ctx)
@@ -92,15 +92,15 @@ def train_step(
         if not (ctx.known is None and method.plain_first_step):
             method.finish(network, ctx)
     network.eval()
-    # the figures of types that were not trained here stay; those of the others were another network's
+    # calibration of untrained types stays valid; that of trained types belongs to the earlier network
     calibration = None if model.calibration is None else model.calibration.without(step.types)
     trained = replace(model, network=network, labels=labels, calibration=calibration)
     return TrainedStep(trained, state, reminded)
 
 
 def refuse_model(method: Method, model: LoadedModel) -> None:
-    """A method that trains one network cannot go on from experts, and a method with one softmax over all
-    labels not from types with Others of their own.
+    """A method that trains one network cannot continue from experts. A method with one softmax over all
+    labels cannot continue from types with their own Other classes.
     """
     if method.from_scratch:
         return
@@ -108,22 +108,22 @@ def refuse_model(method: Method, model: LoadedModel) -> None:
         raise ConfigError(
             f"The method '{method.variant}' trains one network, but this model has "
             f"{len(model.network.rows)} experts.",
-            remedy="Use the method experts, or make it one network first: `consolidate(MODEL, TEXT)`.",
+            remedy="Use the method experts, or merge them into one network: `consolidate(MODEL, TEXT)`.",
         )
     if model.labels.has_own_others and method.grouping is None:
         raise ConfigError(
             f"The method '{method.variant}' needs one Other class for all types, but this model's types have "
             "their own.",
-            remedy="Use the method own-other, or go on from a step that was learned without own Others.",
+            remedy="Use the method own-other, or continue from a step that was learned without own Others.",
         )
 
 
 def experts_of(model: LoadedModel) -> int:
-    """How many experts a model has; refused if it has none."""
+    """How many experts a model has; raises if it has none."""
     if not isinstance(model.network, ExpertNetwork):
         raise ModelError(
-            "This model is one network already, so there are no experts to make one of.",
-            remedy="Nothing is left to do.",
+            "This model is already one network, so there are no experts to merge.",
+            remedy="There is nothing to do.",
         )
     return len(model.network.rows)
 
@@ -131,7 +131,7 @@ def experts_of(model: LoadedModel) -> int:
 def step_context(
     model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
 ) -> TrainingContext:
-    """The step as the method sees it; the model is as it comes in."""
+    """The step as the method sees it, with the model as it was before the step."""
     first = method.from_scratch or not model.labels.types
     known = None if first else model.network.frozen_copy()
     current = step.types_so_far if method.from_scratch else step.types
@@ -142,7 +142,7 @@ def step_context(
 def prepared_step(
     model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
 ) -> PreparedStep:
-    """The step as its training sees it, without training it: ``model`` is left as it is."""
+    """The prepared step, without training it: ``model`` is not changed."""
     step = replace(step, unlabelled=_reminded(model, step, method, config).sentences)
     network = model.network.frozen_copy()  # preparing a step grows the network that it is given
     ctx = step_context(replace(model, network=network), step, labels, method, config)
@@ -150,14 +150,14 @@ def prepared_step(
 
 
 def _reminded(model: LoadedModel, step: Step, method: Method, config: TrainingConfig) -> Reminders:
-    """The unlabelled text that the old model chooses of what there is."""
+    """The unlabelled sentences that the old model chooses."""
     if not step.unlabelled or not method.reads_unlabelled:
         return Reminders()
     return reminders(model, step, config)
 
 
 def _choice(model: LoadedModel, step: Step, ctx: TrainingContext, method: Method) -> EpochChoice | None:
-    """What chooses the epoch; None without dev data. The old model is asked before it is trained."""
+    """The rule that chooses the epoch; None without dev data. Uses the old model before it is trained."""
     sentences = step.joint_dev if method.from_scratch else step.dev
     dev = _encoded(model, (Slice(sentences, frozenset(ctx.current)),), ctx.labels)
     if not dev.sentences or ctx.config.select_on == "last":

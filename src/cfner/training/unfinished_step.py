@@ -1,8 +1,8 @@
-"""A step in the middle: everything that an interrupted step needs to go on exactly where it was.
+"""An unfinished step: everything that an interrupted step needs to resume exactly where it was.
 
-Written between epochs (all randomness depends on seed and epoch alone), and between two batches when somebody
+Written between epochs (all randomness depends on seed and epoch alone), and between two batches when the user
 stops the training (then with the random generators), as one safetensors file that is replaced atomically. The
-teacher, the matches and the data are not in it: they follow from the parent model.
+teacher, the matches and the data are not in it: they are computed again from the parent model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILE = "unfinished-step.safetensors"
 
 
 class UnfinishedStep:
-    """Where an unfinished step is kept. ``parent``: the hash of the step that it is learned from."""
+    """Where an unfinished step is saved. ``parent``: the hash of the step that it continues."""
 
     def __init__(self, folder: str | Path, step: Step, config: TrainingConfig, parent: str | None) -> None:
         self.path = Path(folder) / FILE
@@ -50,7 +50,7 @@ class UnfinishedStep:
         bank: ScoreBank | None,
         state: TrainingState,
     ) -> None:
-        """Write the step as it is after an epoch, unless that was done only minutes ago."""
+        """Save the step after an epoch, unless it was saved a few minutes ago."""
         if time.monotonic() - self._last >= self.minutes * 60:
             self.write(network, optimiser, schedule, bank, state)
 
@@ -64,7 +64,7 @@ class UnfinishedStep:
         *,
         trained: bool = False,
     ) -> None:
-        """Write the step as it is. ``trained``: no epoch is left, so the optimiser is not needed."""
+        """Save the step. ``trained``: no epoch is left, so the optimiser is not needed."""
         tensors = {f"network/{key}": value for key, value in network.state_dict().items()}
         tensors |= {f"best/{key}": value for key, value in state.best_weights.items()}
         for index, slot in () if trained else optimiser.state_dict()["state"].items():
@@ -94,7 +94,7 @@ class UnfinishedStep:
     def read(
         self, network: Network, optimiser: Optimizer, schedule: Any, bank: ScoreBank | None
     ) -> TrainingState | None:
-        """Put an interrupted step's state back; None if there is none of this very step."""
+        """Restore an interrupted step's state; None if there is none for exactly this step."""
         if not self.path.is_file():
             return None
         try:
@@ -105,7 +105,7 @@ class UnfinishedStep:
             raise TrainingError(
                 f"The unfinished step cannot be read: {error}.",
                 where=str(self.path),
-                remedy="Delete the file; the step then starts from its beginning.",
+                remedy="Delete the file; the step then starts from scratch.",
             ) from error
         if facts["identity"] != self.identity:
             return None
