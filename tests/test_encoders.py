@@ -114,7 +114,7 @@ def test_an_index_does_not_lead_to_a_pickled_encoder(tiny_encoder: Path, tmp_pat
     ("changes", "reason"),
     [
         ({"num_hidden_layers": 10**6}, "'num_hidden_layers' cannot be 1000000"),
-        ({"attn_implementation": "someone/kernel"}, "code from elsewhere"),
+        ({"attn_implementation": "someone/kernel"}, "third-party code"),
         ({"hidden_act": "unheard-of"}, "KeyError: 'unheard-of'"),
         ({"hidden_size": 64}, "in its architecture"),
     ],

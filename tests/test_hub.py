@@ -94,7 +94,7 @@ def test_a_name_that_nobody_has(checkpoint: Path, home: Path) -> None:
 def test_what_is_refused_in_a_folder_is_refused_from_the_hub(checkpoint: Path, home: Path) -> None:
     change_config(checkpoint, attn_implementation="someone/kernel")
     with small_hub(checkpoint.parents[1]) as hub:
-        assert "which is code from elsewhere" in refusal(hub, home)
+        assert "which is third-party code" in refusal(hub, home)
 
 
 class Malicious:

@@ -275,7 +275,7 @@ def test_the_papers_rule_looks_at_new_types_alone(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "Where should the new model go"),
+        ({}, "No folder for the new model was given"),
         ({"out": "taken"}, "already"),
         ({"out": "m2", "types": ["disch"]}, "Did you mean 'dish'"),
         ({"out": "m2", "accept_forgetting": ["dish"]}, "does not know"),
@@ -283,7 +283,7 @@ def test_the_papers_rule_looks_at_new_types_alone(
         ({"out": "m2", "preset": "papre"}, "no preset"),
         ({"out": "m2", "replay": "new"}, "none of the old types"),
         ({"out": "m2", "epochs": 0}, "epochs"),
-        ({"out": "m2", "max_length": 32}, "the model's own"),
+        ({"out": "m2", "max_length": 32}, "belongs to the model"),
         ({"out": "m2", "guard": "new"}, "none of the model's types"),
         ({"out": "m2", "max_forgetting": float("nan")}, "cannot be nan"),
     ],
@@ -427,7 +427,7 @@ def test_a_folder_of_the_users_that_is_in_the_way_is_left_alone(
     mine = target.with_name(f"{target.name}.unfinished") / file
     mine.parent.mkdir(parents=True)
     mine.write_text("years of work")
-    with pytest.raises(ModelError, match="holds something else"):
+    with pytest.raises(ModelError, match="contains something else"):
         learn(one_step, files["new"], out=None if in_place else target, in_place=in_place, **FAST)
     assert bytes_of(target.with_name(f"{target.name}.unfinished")) == {file: b"years of work"}
     assert len(history(one_step)) == 1
@@ -447,7 +447,7 @@ def test_a_finished_model_whose_name_is_in_the_way_is_left_alone(
         learn(one_step, files["new"], out=mine, **FAST)
     before = bytes_of(mine)
     assert len(verify(mine)) == 2
-    with pytest.raises(ModelError, match=r"\.unfinished: .* holds something else"):
+    with pytest.raises(ModelError, match=r"\.unfinished: .* contains something else"):
         learn(
             one_step, files["more"], out=None if way == "in place" else model, in_place=way == "in place",
             **FAST,
@@ -505,7 +505,7 @@ def test_a_step_that_was_saved_in_place_before_the_kill_is_not_learned_twice(
     elif since == "rolled back":
         rollback(one_step, 1)
     steps = history(one_step)
-    with pytest.raises(ModelError, match=r"learned already: .* step 2"):
+    with pytest.raises(ModelError, match=r"already learned: .* step 2"):
         call()
     assert history(one_step) == steps
     assert not one_step.with_name("model.unfinished").exists()

@@ -41,4 +41,4 @@ def test_a_step_is_named_wherever_a_model_is(two_steps: Path, tiny_data: Path, t
 @pytest.mark.parametrize("words", [["history"], ["rename", "city", "town"], ["prune", "--keep", "1"]])
 def test_commands_for_the_whole_folder_say_so(words: list[str], two_steps: Path) -> None:
     done = CliRunner().invoke(app, [words[0], f"{two_steps}@1", *words[1:]])
-    assert isinstance(done.exception, ModelError) and "whole model folder" in str(done.exception)
+    assert isinstance(done.exception, ModelError) and "complete model folder" in str(done.exception)

@@ -206,7 +206,7 @@ def test_resuming_a_finished_run_changes_no_step(
 def test_an_existing_run_is_not_overwritten(
     copy: Path, tiny_stream: TaskStream, config: TrainingConfig
 ) -> None:
-    with pytest.raises(ModelError, match=r"a run in this folder already.*`resume=True`"):
+    with pytest.raises(ModelError, match=r"already a run in this folder.*`resume=True`"):
         run_stream(tiny_stream, config, copy)
 
 
@@ -215,7 +215,7 @@ def test_a_folder_of_something_else_is_not_written_into(
 ) -> None:
     (tmp_path / "thesis.txt").write_text("")
     for resume in (False, True):
-        with pytest.raises(ModelError, match="not empty and holds no run"):
+        with pytest.raises(ModelError, match="not empty and does not contain a run"):
             run_stream(tiny_stream, config, tmp_path, resume=resume)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
@@ -289,7 +289,7 @@ def test_without_test_data_nothing_is_trained(
 
 def test_the_demo_leaves_other_peoples_folders_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("")
-    with pytest.raises(ModelError, match="not written by the demo"):
+    with pytest.raises(ModelError, match="the demo did not write"):
         run_demo(tmp_path, seed=0, size=100, epochs=1, encoder="minilm", watch=lambda _: Silent())
 
 
@@ -306,7 +306,7 @@ def test_the_demo_does_not_clear_away_what_somebody_made_of_it(what: str, copy: 
     else:
         rename(demo / "cfner", "animal", "beast")
     before = sorted(demo.rglob("*"))
-    with pytest.raises(ModelError, match="not written by the demo"):
+    with pytest.raises(ModelError, match="the demo did not write"):
         run_demo(demo, seed=0, size=100, epochs=1, encoder="minilm", watch=lambda _: Silent())
     assert sorted(demo.rglob("*")) == before
 

@@ -334,7 +334,7 @@ def test_a_pointer_with_another_hash_is_an_error_and_a_rollback_repairs_it(folde
     store = ModelFolder(folder)
     pointer = folder / CURRENT
     pointer.write_text(pointer.read_text().replace("0002", "0001"))
-    with pytest.raises(ModelError, match="not with that step's hash"):
+    with pytest.raises(ModelError, match="with a different hash"):
         ContinualTagger.load(folder)
     store.point_to(2)
     ContinualTagger.load(folder)
@@ -394,7 +394,7 @@ def test_a_folder_of_another_name_is_no_step(folder: Path) -> None:
         shutil.copytree(folder / "steps" / "0002", folder / "steps" / name)
     store = ModelFolder(folder)
     assert store.names() == ["0001", "0002", "9999", "10000"]
-    with pytest.raises(ModelError, match="no step has such a name"):
+    with pytest.raises(ModelError, match="its name is not a step name"):
         store.refuse_unsealed()
 
 

@@ -141,7 +141,7 @@ def test_a_killed_learn_goes_on_and_its_step_is_learned_once(
             try:
                 learn(place / "model", str(data), out=out, in_place=in_place, **settings)
             except ModelError as error:  # it was complete when its call was killed
-                assert re.search("learned already|something here already", error.what), error
+                assert re.search("already learned|already exists", error.what), error
 
         return fork(work)
 
@@ -276,7 +276,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     assert child.wait_for("kept", nth=2), said.read_text()
     os.kill(child.pid, signal.SIGINT)
     assert child.end() == 130, child.lines
-    assert "the next call goes on exactly there" in " ".join(said.read_text().split())
+    assert "the next call resumes exactly there" in " ".join(said.read_text().split())
     assert "Stopped. The same command goes on from what is kept." in said.read_text()
     assert (tmp_path / "out.unfinished" / FILE).is_file() and not out.exists()
 

@@ -1,1 +1,1 @@
-"""A stream or a step, run from beginning to end in a folder."""
+"""Runs a stream or a step from beginning to end in a folder."""

@@ -1,4 +1,4 @@
-"""What a step costs: on disk, and in time for every sentence that the model tags from then on."""
+"""The cost of a step: disk space, and the time to tag a sentence from then on."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def timed_find(
 
 
 def disk_of(step: StoredStep) -> int:
-    """Bytes that a step of a model folder takes besides what it shares with earlier ones."""
+    """Bytes that a step of a model folder uses, without files that it shares with earlier steps."""
     return own_bytes(ModelFolder(step.folder.parent.parent))[step.name]

@@ -1,4 +1,4 @@
-"""What was found in each test sentence: enough to compare two methods sentence by sentence."""
+"""The mentions found in each test sentence: enough to compare two methods sentence by sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = tuple[int, str, int, int, int]
 
 
 def mention_rows(sentences: Sequence[Sentence], found: Sequence[Sequence[Span]]) -> list[Row]:
-    """(sentence, type, found, gold, predicted), where there is anything; only sentences with words count."""
+    """(sentence, type, found, gold, predicted) where there is any; sentences without words are skipped."""
     rows: list[Row] = []
     pairs = (pair for pair in zip(sentences, found, strict=True) if len(pair[0]))
     for number, (sentence, predicted) in enumerate(pairs):

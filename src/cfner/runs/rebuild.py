@@ -1,4 +1,4 @@
-"""The stream of a run, built again from the same corpus, and checked to be the same."""
+"""Builds the stream of a run again from the same corpus, and checks that it is the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfner.stream.stream import TaskStream
 
 
 def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
-    """The stream that the run in ``folder`` learned, or an error if it learned from another corpus."""
+    """The stream that the run in ``folder`` learned; an error if it learned from a different corpus."""
     record = Path(folder) / RUN
     manifest = read_run(Path(folder))["manifest"]
     setting = re.fullmatch(r"FG-(\d+)-PG-(\d+)", str(manifest["setting"]))
@@ -28,7 +28,7 @@ def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
             corpus,
             first=int(setting[1]),
             per_step=int(setting[2]),
-            # dropped types were candidates too, and the hash covers them
+            # dropped types must be named too, because the hash covers them
             order=[*manifest["order"], *manifest["dropped_types"]],
             sampling=manifest["sampling"],
             seed=manifest["seed"],
@@ -43,25 +43,25 @@ def recorded_stream(folder: str | Path, corpus: Corpus) -> TaskStream:
 
 
 def _difference(manifest: dict[str, Any], rebuilt: dict[str, Any]) -> str | None:
-    """The first part of the two streams that is not the same, of what was learned from.
+    """The first difference between the two streams in what was learned from; None if there is none.
 
-    The sentences that steps are scored on may be others: a run may be scored on fewer, or on another split.
+    The test sentences may differ: a run may be scored on fewer, or on a different split.
     """
     for learned, here in zip(manifest["steps"], rebuilt["steps"], strict=False):
         if learned["sentences"] != here["sentences"]:
             return f"{learned['name']} had {learned['sentences']:,} sentences, here {here['sentences']:,}."
         if learned["sha256"] != here["sha256"]:
-            return f"the {learned['sentences']:,} sentences of {learned['name']} are others."
+            return f"{learned['name']} was trained on different sentences."
     learned, here = (
         [(step["types"], step["sha256"]) for step in each["steps"]] for each in (manifest, rebuilt)
     )
-    return None if learned == here else "the steps are divided otherwise."
+    return None if learned == here else "the types are divided differently into steps."
 
 
 def _other_data(record: Path, corpus: Corpus, why: str) -> StreamError:
     return StreamError(
         f"'{corpus.name}' is not the data that this run learned from: {why}",
         where=str(record),
-        remedy="Give the same corpus, read with the same `every`, `format` and `tag_column` as in training "
-        "(and the version of cfner that trained, if it is another).",
+        remedy="Give the same corpus, read with the same `every`, `format` and `tag_column` as in training, "
+        "and use the version of cfner that trained it.",
     )

@@ -1,4 +1,4 @@
-"""The folder of a run over a stream: a model folder with ``run.json``, which says what the run is to be."""
+"""The folder of a run over a stream: a model folder with ``run.json``, which describes the run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise ModelError(
             f"The record of the run cannot be read: {error!r}.",
             where=str(record),
-            remedy="Restore it from a copy, or train again into another folder.",
+            remedy="Restore it from a copy, or train again into a different folder.",
         ) from error
 
 
@@ -68,21 +68,21 @@ class RunFolder:
     def opened(
         self, hashes: dict[str, str], resume: bool, first: Path | None, progress: Progress
     ) -> Iterator[tuple[ContinualTagger, StepMatrix]]:
-        """Hold the folder; the tagger and the scores of the steps that are there (a new tagger if none is).
+        """Lock the folder; yields the tagger (a new one if there are no steps) and the scores so far.
 
-        ``first``: a model folder with the first step, where that was learned for several runs.
+        ``first``: a model folder with the first step, if several runs share it.
         """
-        # asked before there is an Accelerator, which reads the same variable
+        # checked before there is an Accelerator, which reads the same variable
         processes = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
         if not processes.is_main_process:
             processes.wait_for_everyone()
             yield self._saved(progress)
             return
-        if not (self.path / RUN).is_file() and not is_free(self.path):  # before a lock is written there
+        if not (self.path / RUN).is_file() and not is_free(self.path):  # before the lock file is written
             raise ModelError(
-                "The folder is not empty and holds no run.",
+                "The folder is not empty and does not contain a run.",
                 where=str(self.path),
-                remedy="Choose another folder with `out`.",
+                remedy="Choose a different folder with `out`.",
             )
         there_before, begun = self.path.exists(), (self.path / RUN).is_file()
         with locked(self.path):
@@ -100,23 +100,23 @@ class RunFolder:
                 yield self._saved(progress)
             except Exception:
                 if not begun:
-                    with suppress(OSError, ModelError):  # what went wrong first is told
+                    with suppress(OSError, ModelError):  # report the first error
                         self._leave_nothing(there_before)
                 raise
 
     def _leave_nothing(self, folder: bool) -> None:
-        """Take away the record of a run that failed before anything was trained: the next call is free to
-        begin. ``folder``: whether the folder itself was there before.
+        """Remove the record of a run that failed before anything was trained, so that the next call can start
+        again. ``folder``: whether the folder existed before.
         """
-        if foreign_items(self.path, {RUN}):  # a step, the state of one, or logs
+        if foreign_items(self.path, {RUN}):  # a step, an unfinished step, or logs
             return
         for name in (RUN, LOCK):
             (self.path / name).unlink(missing_ok=True)
         if not folder:
-            self.path.rmdir()  # unless somebody waits for the lock
+            self.path.rmdir()  # fails if another process waits for the lock
 
     def _complete(self, first: Path | None) -> None:
-        """Take over the first step, if none is there; finish what was stopped before a step was current."""
+        """Link the first step if there is none; finish a step that was saved but not made current."""
         names = self.model.names()
         if first is not None and not names:
             shared = ModelFolder(first).verified(1)
@@ -138,7 +138,7 @@ class RunFolder:
         return tagger, matrix
 
     def finish(self, results: dict[str, Any], *, learned: bool) -> None:
-        """Write the results, unless this is a finished run of which nothing was learned again."""
+        """Write the results, unless this run was finished before and nothing was learned now."""
         if learned or not (self.path / RESULTS).is_file():
             (self.path / UNFINISHED_STEP).unlink(missing_ok=True)
             self.model.sweep()
@@ -147,35 +147,35 @@ class RunFolder:
     def _refuse_other(self, hashes: dict[str, str], resume: bool) -> None:
         if not resume:
             raise ModelError(
-                "There is a run in this folder already.",
+                "There is already a run in this folder.",
                 where=str(self.path),
-                remedy="Continue it with `resume=True`, or choose another folder with `out`.",
+                remedy="Continue it with `resume=True`, or choose a different folder with `out`.",
             )
         there = read_run(self.path)["hashes"]
         for part, meaning in (("stream", "data or its division into steps"), ("config", "settings")):
             if there[part] != hashes[part]:
                 raise ModelError(
-                    f"The run in this folder has other {meaning}.",
+                    f"The run in this folder has different {meaning}.",
                     where=str(self.path),
-                    remedy=f"Resume with the same {meaning} (they are in {RUN}), or choose another folder.",
+                    remedy=f"Resume with the same {meaning} (see {RUN}), or choose a different folder.",
                 )
         self._refuse_changed()
 
     def _refuse_changed(self) -> None:
-        """A run that was renamed, extended or taken back is somebody's model now, and not gone on with."""
+        """Refuse to continue a run whose model was renamed, extended or rolled back since."""
         names = self.model.names()
         for there, step in zip_longest(lineage(self.path), self.stream.steps[: len(names)]):
             if step is None or there.kind != "learn" or set(there.types) != set(step.types):
                 raise ModelError(
-                    f"Step {there.number} ('{there.name}') is not of this run: the model was changed since.",
+                    f"Step {there.number} ('{there.name}') is not part of this run: the model was changed.",
                     where=str(self.path),
-                    remedy="Run the stream again with another `out`.",
+                    remedy="Run the stream again with a different `out`.",
                 )
-        # a run that was killed may point to the last step but one; one that has ended does not
+        # a killed run may still point to the step before the last; a finished run does not
         pointed = names[-1:] if (self.path / RESULTS).is_file() else names[-2:]
         if self.model.exists() and self.model.current_name() not in pointed:
             raise ModelError(
-                f"The model was taken back to step {int(self.model.current_name())} of {len(names)}.",
+                f"The model was rolled back to step {int(self.model.current_name())} of {len(names)}.",
                 where=str(self.path),
-                remedy=f"To go on, first undo that: `rollback({str(self.path)!r}, {int(names[-1])})`.",
+                remedy=f"To continue, undo that first: `rollback({str(self.path)!r}, {int(names[-1])})`.",
             )

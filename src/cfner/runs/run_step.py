@@ -1,12 +1,12 @@
-"""One step from beginning to end in a folder: for ``train``, ``learn`` and the jobs of a grid.
+"""Runs one step from beginning to end in a folder: for ``train``, ``learn`` and the jobs of a grid.
 
-The folder is a model folder that holds the steps so far, locked by whoever calls. The unfinished step lives
-in it too, as one file that is replaced atomically between epochs. It names what it was trained from and on:
-the same call goes on where an interrupted one was, any other call begins at the first epoch. A step is saved
-in one rename. Before that it does not count: it is learned to its end again.
+The folder is a model folder with the steps so far, locked by the caller. The unfinished step is saved in it
+too, as one file that is replaced atomically between epochs. The file records the parent step and the data:
+the same call resumes where an interrupted one was, and any other call starts at the first epoch. A step is
+saved in one rename. If that did not happen, the next call finishes the training again.
 
-A folder is ours if it has a mark that says so: ``run.json`` (train, grid) or ``unfinished`` (learn). The mark
-is written before anything else but the lock. A folder without one that holds something is left alone.
+A folder belongs to cfner if it has a mark: ``run.json`` (train, grid) or ``unfinished`` (learn). The mark is
+the first file after the lock. A folder that has files but no mark is left alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run_step(
     judge: Callable[[ContinualTagger], Judged],
     progress: Progress | None = None,
 ) -> tuple[StepRecord, Judged]:
-    """Learn the step, or go on with it; have the result judged; save both (without a folder: nothing)."""
+    """Learn the step, or resume it; have the result judged; save both (without a folder: nothing)."""
     record = tagger.learn(step, progress, unfinished=folder)
     return record, judge_and_save(folder, tagger, judge)
 
@@ -51,7 +51,7 @@ def run_step(
 def judge_and_save(
     folder: Path | None, tagger: ContinualTagger, judge: Callable[[ContinualTagger], Judged]
 ) -> Judged:
-    """The rest of it, when the tagger has learned."""
+    """Judge and save, once the tagger has learned."""
     judgement = judge(tagger)
     if folder is not None and tagger.accelerator.is_main_process:
         scores = None if judgement.scored_on is None else judgement.scores

@@ -1,4 +1,4 @@
-"""One run: a whole stream learned step by step, each step scored and saved; stopped runs go on."""
+"""One run: learns a complete stream step by step, scores and saves each step, and resumes stopped runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunResult:
-    """Scores after every step, and how to tell this run from another."""
+    """Scores after every step, and what identifies this run."""
 
     stream: TaskStream
     config: TrainingConfig
@@ -45,7 +45,7 @@ class RunResult:
         return f"RunResult({self.method} on {self.stream.corpus_name}: micro F1 after each step {scores})"
 
     def to_json(self) -> dict[str, Any]:
-        """F1 in percent; ``measured`` holds what depends on the machine."""
+        """F1 in percent; ``measured`` has the figures that depend on the machine."""
         figures, types = self.matrix.to_json(), self.stream.types_per_step
         return {
             "method": self.method,
@@ -92,7 +92,7 @@ def run_stream(
 ) -> tuple[RunResult, ContinualTagger]:
     """Learn every step in order. With ``out`` each finished step is saved there before the next begins.
 
-    ``keep_mentions``: with each step goes what was found in each test sentence, so that methods can be
+    ``keep_mentions``: save the mentions found in each test sentence with each step, so that methods can be
     compared sentence by sentence. ``first``: a model folder whose first step is the first of this run.
     """
     if not stream.test:

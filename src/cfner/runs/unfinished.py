@@ -1,17 +1,17 @@
-"""The new model of a ``learn`` while it is made. Nothing of the user's is touched before it is complete.
+"""The new model of a ``learn`` in progress. None of the user's files change before it is complete.
 
-It is made in ``TARGET.unfinished``, which is a model folder under another name. What can be on disk:
+It is built in ``TARGET.unfinished``, which is a model folder under a temporary name. Possible states on disk:
 
-1. nothing, or a folder with no more than a lock;
+1. nothing, or a folder with only a lock;
 2. the mark, then links to the steps so far, then finished folds of the estimate (see ``cross_validation``)
    and the state of the unfinished step (see ``run_step``);
-3. the new step besides;
+3. the new step as well;
 4. ``TARGET``, or ``TARGET.refused`` if the model was refused: the same folder renamed. In place: the step is
    added to the model, and the folder removed.
 
-A call that is stopped in 2 or 3 goes on from the last epoch that was kept when it is made again; another call
-takes the folder over. The mark holds the folder's name, so it is void in the moment in which the folder gets
-its final one.
+A call that is stopped in state 2 or 3 resumes from the last saved epoch when it is repeated; a different call
+takes the folder over. The mark contains the folder's name, so it becomes invalid at the moment when the
+folder gets its final name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from cfner.tagger import ContinualTagger
 from cfner.training.unfinished_step import FILE as UNFINISHED_STEP
 
 _MARK = "unfinished"
-ESTIMATE = "estimate.json"  # folds of an estimate that are finished
+ESTIMATE = "estimate.json"  # finished folds of an estimate
 _OURS = {"steps", SCORES_FOLDER, CURRENT, LOCK, UNFINISHED_STEP, ESTIMATE, _MARK}
 
 
@@ -50,13 +50,15 @@ class UnfinishedModel:
     def __init__(self, model: str | Path, out: str | Path | None, in_place: bool) -> None:
         if (out is None) != in_place:
             raise ConfigError(
-                "Both `out` and `in_place` were given." if in_place else "Where should the new model go?",
+                "Both `out` and `in_place` were given."
+                if in_place
+                else "No folder for the new model was given.",
                 remedy="Give `out=FOLDER` for a new model, or `in_place=True` to add the step to this one.",
             )
         ref = ModelRef.parse(model)
         if in_place and ref.step is not None:
             raise ConfigError(
-                f"In place, a step is added after the current one, and step {ref.step} was named.",
+                f"In place, a step is added after the current one, but step {ref.step} was requested.",
                 where=ref.source,
                 remedy=f"Give `out=FOLDER`, or make that step current: `rollback(MODEL, {ref.step})`.",
             )
@@ -74,16 +76,16 @@ class UnfinishedModel:
         self._refuse_taken()
         if self.folder.exists() and Path(model).exists() and self.folder.samefile(model):
             raise ModelError(
-                "The new model would be made in the folder of the model that it is learned from.",
+                "The new model would be written into the folder of the model that it is learned from.",
                 where=str(self.folder),
-                remedy="Choose another `out`.",
+                remedy="Choose a different `out`.",
             )
         self._refuse_foreign()
 
     def refuse_learned(self, call: str) -> None:
-        """If this very call was stopped when its step was added to the model, it would be learned twice.
+        """Refuse a call that was stopped just after its step was added to the model: it would learn it twice.
 
-        ``call`` is the same for the same data and settings, and for no others.
+        ``call`` is the hash of the data and settings.
         """
         if self.out is not None or self.source is None or self._mark().get("call") != call:
             return
@@ -96,25 +98,25 @@ class UnfinishedModel:
             with writing(self.folder):
                 self._remove()
         raise ModelError(
-            f"This was learned already: an earlier call was stopped after it had saved step {number}.",
+            f"This step is already learned: an earlier call was stopped after it had saved step {number}.",
             where=str(self.target),
-            remedy="Nothing is left to do. The same call once more learns from this data again.",
+            remedy="There is nothing to do. The same call again learns from this data a second time.",
         )
 
     @contextmanager
     def steps_so_far(self, tagger: ContinualTagger, call: str, first: Judgement | None) -> Iterator[None]:
-        """Hold the folder, with the steps that the tagger comes from. A checkpoint becomes the first step.
+        """Lock the folder, with the steps that the tagger comes from. A checkpoint becomes the first step.
 
-        ``first``: how the model did before it learns this step. It is kept with its step.
+        ``first``: the scores of the model before it learns this step. They are saved with its step.
         """
         with locked(self.folder):
-            self._refuse_taken()  # by another call, whose lock this one has waited for
+            self._refuse_taken()  # by another call, whose lock this one waited for
             self._refuse_foreign()
             saved, here = tagger.saved_step, ModelFolder(self.folder)
-            if self._mark().get("call") != call:  # what the same call has scored is not scored again
+            if self._mark().get("call") != call:  # scores of the same call are kept
                 shutil.rmtree(here.path / SCORES_FOLDER, ignore_errors=True)
             self._write_mark(call=call)
-            shutil.rmtree(here.steps_path, ignore_errors=True)  # quicker made again than compared
+            shutil.rmtree(here.steps_path, ignore_errors=True)  # linking again is faster than comparing
             (here.path / CURRENT).unlink(missing_ok=True)
             before: list[str] = []
             try:
@@ -131,31 +133,31 @@ class UnfinishedModel:
                 before = here.names()
                 yield
             except Exception:
-                # failed, not stopped: without a state to go on from there is nothing to keep
-                with suppress(OSError, ModelError):  # what went wrong first is told
+                # an error, not an interrupt: without a saved epoch there is nothing to resume
+                with suppress(OSError, ModelError):  # report the first error
                     if here.names() == before and not (here.path / UNFINISHED_STEP).exists():
                         self._remove()
                 raise
 
     def publish(self, accepted: bool) -> StoredStep:
-        """Put the new model in its place, or aside; its new step as it is there."""
+        """Move the new model to its final folder, or to TARGET.refused; returns its new step there."""
         step = ModelFolder(self.folder).step()
         if not accepted or self.source is None or self.out is not None:
             return self._rename(step, _aside(self.target) if not accepted else self.target)
         with locked(self.target, wait=PATIENCE):
             self.source.sweep()
-            if self.source.step().hash != read_facts(step)["parent"]:  # what was learned is not lost
+            if self.source.step().hash != read_facts(step)["parent"]:  # keep the learned step
                 kept = self._rename(step, _aside(self.target)).folder.parent.parent
                 raise ModelError(
-                    "The folder's current step is not the one that this model was learned from. The step "
-                    f"that was learned is saved separately in {kept}.",
+                    "The folder's current step is not the one that this model was learned from. The learned "
+                    f"step is saved separately in {kept}.",
                     where=str(self.target),
                     remedy="Use that folder, or learn again from the model as it is now.",
                 )
             self._write_mark(**{**self._mark(), "step": step.hash})
             merge_scores(ModelFolder(self.folder), self.source)
             added = self.source.add(lambda folder: link_files(step, folder, leave_out={SEAL}))
-        with suppress(OSError):  # the step is saved, and the mark tells the next call so
+        with suppress(OSError):  # the step is saved, and the mark shows that to the next call
             self._remove()
         return added
 
@@ -171,7 +173,7 @@ class UnfinishedModel:
         write_text_atomic(self.folder / _MARK, json.dumps({**said, "folder": self.folder.name}))
 
     def _mark(self) -> dict[str, Any]:
-        """What the folder says of itself; empty if it is not one of ours, or has its final name."""
+        """The mark in the folder; empty if the folder is not cfner's, or has its final name."""
         try:
             mark = json.loads((self.folder / _MARK).read_bytes())
         except (OSError, ValueError):
@@ -181,13 +183,13 @@ class UnfinishedModel:
     def _refuse_taken(self) -> None:
         if self.out is not None and (self.out.exists() or self.out.is_symlink()):
             raise ModelError(
-                "There is something here already.",
+                "The folder already exists.",
                 where=str(self.out),
                 remedy="Choose a new folder for `out`.",
             )
 
     def _refuse_foreign(self) -> None:
-        """What is in the way will be removed: it must be of our own making."""
+        """The folder will be replaced, so it must be one that cfner made."""
         steps, scores = self.folder / "steps", self.folder / SCORES_FOLDER
         for place in (self.folder, steps, scores):
             refuse_unusual(place, a_folder=True)
@@ -199,13 +201,13 @@ class UnfinishedModel:
             strange = [] if is_free(self.folder) else [self.folder]
         if strange:
             raise ModelError(
-                "The folder is needed for the unfinished step, but holds something else.",
+                "The folder is needed for the unfinished step, but contains something else.",
                 where=str(min(strange)),
-                remedy="Move it away" + (", or choose another `out`." if self.out is not None else "."),
+                remedy="Move it away" + (", or choose a different `out`." if self.out is not None else "."),
             )
 
     def _remove(self) -> None:
-        """The mark goes last: stopped half-way, it still tells what the rest is."""
+        """The mark is removed last, so that an interrupted removal can be continued."""
         ModelFolder(self.folder).sweep()
         for name in ("steps", SCORES_FOLDER):
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -213,13 +215,13 @@ class UnfinishedModel:
             (self.folder / name).unlink(missing_ok=True)
         flush(self.folder)
         (self.folder / _MARK).unlink(missing_ok=True)
-        with suppress(OSError):  # somebody waits for the lock, or has put something here
+        with suppress(OSError):  # another process waits for the lock, or has written something here
             (self.folder / LOCK).unlink()
             self.folder.rmdir()
 
 
 def _aside(target: Path) -> Path:
-    """TARGET.refused, or the first of TARGET.refused-2, TARGET.refused-3 ... that is not taken."""
+    """TARGET.refused, or the first of TARGET.refused-2, TARGET.refused-3 ... that does not exist."""
     endings = (".refused" if number == 1 else f".refused-{number}" for number in itertools.count(1))
     paths = (target.with_name(f"{target.name}{ending}") for ending in endings)
     return next(path for path in paths if not path.exists())

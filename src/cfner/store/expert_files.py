@@ -1,7 +1,7 @@
 """Experts on disk: one file for what they share and the first of them, and one for each later expert.
 
-A step adds one expert and changes none, so all other files are those of the step before, and are shared with
-it (see ``model_folder``): a step costs its top layers and its head. Each step folder is complete by itself.
+A step adds one expert and changes no other, so all other files are the same as in the step before and shared
+with it (see ``model_folder``): a step costs its top layers and its head. Each step folder is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Number = Annotated[StrictInt, Field(ge=0)]
 
 
 class _Expert(BaseModel):
-    """Its labels, and how the rows of its head are divided."""
+    """Its labels, and the groups and blocks of its head's rows."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -34,7 +34,7 @@ class _Expert(BaseModel):
 
 
 class ExpertFacts(BaseModel):
-    """What labels.json says of a network of experts."""
+    """The description of a network of experts in labels.json."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,11 +51,11 @@ class ExpertFacts(BaseModel):
         return cls(top=network.top, ranks=list(network.ranks), experts=experts)
 
     def refuse_other_labels(self, labels: LabelSpace) -> None:
-        """A ValueError if the experts are not those of these labels."""
+        """A ValueError if the experts do not fit these labels."""
         known = len(self.experts[0].rows)
         numbers = {label for expert in self.experts for label in expert.rows}
         if self.experts[0].rows != list(range(known)) or numbers != set(range(len(labels))):
-            raise ValueError("the experts do not have all labels, each in its place")
+            raise ValueError("the experts do not cover all labels in order")
         if any(len(set(expert.rows)) != len(expert.rows) for expert in self.experts):
             raise ValueError("an expert has a label twice")
         if len(self.ranks) != len(labels) or set(self.ranks) != set(range(len(set(self.ranks)))):
@@ -65,7 +65,7 @@ class ExpertFacts(BaseModel):
 
 
 def experts_in(facts: Mapping[str, Any], labels: LabelSpace) -> ExpertFacts | None:
-    """The facts of experts in a labels.json, checked; None for a model that is one network."""
+    """The validated description of experts in a labels.json; None for a model that is one network."""
     if "experts" not in facts:
         return None
     found = ExpertFacts.model_validate(facts["experts"])
@@ -74,9 +74,9 @@ def experts_in(facts: Mapping[str, Any], labels: LabelSpace) -> ExpertFacts | No
 
 
 def place_of(key: str, experts: int) -> tuple[str, str]:
-    """(file, name in it) of a weight of a network with so many experts (0: one network), by its key there.
+    """(file, name in it) of a weight in a network with this many experts (0: one network), by its key there.
 
-    Keys say which expert is the newest, names in files do not: a file must stay as it is when one is added.
+    Keys depend on which expert is the newest; names in files do not, because adding one must not change them.
     """
     if key.startswith("older."):
         _, number, name = key.split(".", 2)
@@ -85,7 +85,7 @@ def place_of(key: str, experts: int) -> tuple[str, str]:
 
 
 def key_of(file: str, name: str, experts: int) -> str:
-    """The other way round."""
+    """The inverse of ``place_of``."""
     number = 0 if file == WEIGHTS else int(file.removeprefix("expert-").partition(".")[0])
     newest = number == max(0, experts - 1)
     return name if newest or name.startswith("shared.") else f"older.{number}.{name}"
@@ -98,7 +98,7 @@ def expert_file(number: int) -> str:
 def build_experts(
     body: nn.Module, kind: HeadKind, hidden: int, labels: LabelSpace, facts: ExpertFacts
 ) -> Network:
-    """The network of experts that the facts describe, on an encoder of their kind, without its weights."""
+    """The network of experts that the facts describe, on an encoder of that architecture, without weights."""
     shared, upper = cut(body, top_layers(body, facts.top))
     experts = []
     for number, one in enumerate(facts.experts):

@@ -1,4 +1,4 @@
-"""Somebody's Hugging Face token classifier, taken over as it is: same weights, same labels, same scores."""
+"""Imports a Hugging Face token classifier unchanged: same weights, same labels, same scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cfner.stream.labels import FORGOTTEN, OTHER, LabelSpace
 def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel:
     """A checkpoint with a token-classification head (a folder, or a hub name), with its own linear head.
 
-    Labels keep their numbers and their scheme, which is read off their names unless given.
+    Labels keep their numbers and their scheme, which is inferred from their names unless given.
     """
     try:
         found = load_pretrained(source, "model")
@@ -28,7 +28,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     if missing := sorted(key for key in found.missing if "classifier" in key or "score" in key):
         raise ModelError(
             f"The checkpoint has no token-classification head (its weights lack {missing[0]}): "
-            "it is an encoder that knows no entity types.",
+            "it is an encoder without entity types.",
             where=source,
             remedy="Give a model that was trained for NER, or train a new one: "
             f"`train(DATA, encoder={source!r})`.",
@@ -37,7 +37,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
         raise ModelError(
             f"The checkpoint lacks weights: {', '.join(sorted(found.missing)[:3])}.",
             where=source,
-            remedy="Fetch or save it anew.",
+            remedy="Download or save it again.",
         )
     names = _label_names(found.body.config, source)
     try:
@@ -48,7 +48,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     head = LinearHead(classifier.in_features, classifier.out_features, other=labels.other_id)
     with torch.no_grad():
         head.weight.copy_(classifier.weight)
-        # a classifier without a bias is one whose bias is zero
+        # a classifier without a bias equals one with a zero bias
         head.bias.zero_() if classifier.bias is None else head.bias.copy_(classifier.bias)
     network = Network(found.body, head)
     network.eval()
@@ -60,13 +60,13 @@ def _label_names(config: Any, source: str) -> list[str]:
     """In the order of their numbers, which must be those of the head's rows."""
     if sorted(config.id2label) != list(range(config.num_labels)):
         raise ModelError(
-            "The labels (id2label in config.json) are not numbered from 0 without holes.",
+            "The labels (id2label in config.json) must be numbered from 0 without gaps.",
             where=source,
-            remedy="Fetch or save it anew.",
+            remedy="Download or save it again.",
         )
     names = [str(config.id2label[number]) for number in range(config.num_labels)]
     others = [number for number, name in enumerate(names) if name == OTHER]
-    # an export calls labels O, too, whose types were taken away; label2id says which is O itself
+    # an export also writes O for labels of removed types; label2id says which one is O itself
     real = config.label2id.get(OTHER) if isinstance(config.label2id, dict) else None
     for number in others:
         if number != (real if real in others else others[0]):

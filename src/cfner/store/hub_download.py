@@ -1,4 +1,4 @@
-"""Checkpoints on the Hugging Face hub: fetched into its cache, then read like any other folder."""
+"""Downloads checkpoints from the Hugging Face hub into its cache, to be read like any other folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-# what a token classifier is read from; no code, nor what lies in folders of its own
+# the files of a token classifier; no code, and no subfolders
 _WANTED = ("*.json", "*.txt", "*.model", "model.safetensors", "model-*-of-*.safetensors")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _UNWANTED = ("*/*",)
@@ -38,14 +38,14 @@ def is_cached(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the hub's name resolves: without this, a machine with no network retries for a minute."""
+    """Whether the hub's name resolves: without this check, an offline machine retries for a minute."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
         return False
     host = urllib.parse.urlsplit(constants.ENDPOINT).hostname
     if urllib.request.getproxies() or host is None:
-        return True  # a proxy resolves names for us
+        return True  # a proxy resolves names
     try:
         socket.getaddrinfo(host, 443)
     except OSError:

@@ -1,4 +1,4 @@
-"""How a model's steps came from each other: the one reader of what their records say."""
+"""How a model's steps descend from each other: the only reader of their records."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cfner.store.step_files import SCORES, read_estimate, read_facts, read_if_th
 
 @dataclass(frozen=True)
 class LineageStep:
-    """A step as its files describe it. ``record`` is its step.json, whose shape was checked."""
+    """A step as its files describe it. ``record`` is its validated step.json."""
 
     stored: StoredStep
     record: Mapping[str, Any]
     known: tuple[str, ...]  # all types that the model knows after the step
-    measured: Measured | None  # what its scores were when it was saved
+    measured: Measured | None  # its scores when it was saved
     estimate: Estimate | None  # how well its types were found when it was learned
-    parent: int | None  # the number of the step that it came from, if that is in the folder
+    parent: int | None  # the number of its parent step, if that is in the folder
 
     @property
     def number(self) -> int:
@@ -45,7 +45,7 @@ class LineageStep:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Those that the step learned or imported; of other steps, what is left of the step before."""
+        """The types that the step learned or imported; for other steps, those left of the step before."""
         return tuple(self.record["types"])
 
     @property
@@ -62,7 +62,7 @@ def lineage(model: str | Path) -> list[LineageStep]:
 
 
 def lineage_step(model: str | Path, step: int | str | None = None) -> LineageStep:
-    """One step, the current by default. Others may be damaged: one goes back to get away from them."""
+    """One step, the current by default. The other steps may be damaged: this must work to roll back."""
     folder = ModelFolder(model)
     wanted, numbers = folder.step(step), {}
     for name in folder.names():
@@ -72,12 +72,12 @@ def lineage_step(model: str | Path, step: int | str | None = None) -> LineageSte
 
 
 def ancestors(model: str | Path, step: int | None = None) -> list[LineageStep]:
-    """A step (the current by default), what it came from, and so on: oldest first, the step itself last."""
+    """A step (the current by default) and its ancestors: oldest first, the step itself last."""
     chain = [lineage_step(model, step)]
     while (parent := chain[0].parent) is not None:
-        if parent in {step.number for step in chain}:  # hashes in seals that nobody checked may be anything
+        if parent in {step.number for step in chain}:  # hashes in unverified seals may be anything
             raise ModelError(
-                "The steps of the model are each other's parents: the lineage is broken.",
+                "The parents of the model's steps form a cycle: the lineage is damaged.",
                 where=str(model),
                 remedy="Find the damaged step: `history(MODEL, verify=True)`.",
             )
@@ -86,7 +86,7 @@ def ancestors(model: str | Path, step: int | None = None) -> list[LineageStep]:
 
 
 def describe(step: StoredStep, numbers: Mapping[str, int] = MappingProxyType({})) -> LineageStep:
-    """What a step's files say. ``numbers``: of the steps among which its parent is, by their hashes."""
+    """Describe a step from its files. ``numbers``: of the steps that may be its parent, by hash."""
     record, known = read_facts(step), read_labels(step).types
     measured = read_if_there(step, SCORES, Measured.from_json)
     return LineageStep(step, record, known, measured, read_estimate(step), numbers.get(record["parent"]))

@@ -1,4 +1,4 @@
-"""Steps taken over from another model folder. Sealed files never change, so two folders can share one."""
+"""Links steps from one model folder into another. Sealed files never change, so folders can share them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cfner.store.model_folder import ModelFolder, StoredStep
 
 
 def link_steps(source: ModelFolder, target: ModelFolder) -> None:
-    """Put all steps into a folder that has none, under the same names; none of them is current there."""
+    """Link all steps into a folder that has none, under the same names; none becomes current there."""
     for name in source.names():
         with atomic_folder(target.steps_path / name) as folder:
             link_files(source.step(name), folder)
-    flush(target.path)  # which got its folder of steps only now
+    flush(target.path)  # its folder of steps is new
 
 
 def own_bytes(model: ModelFolder) -> dict[str, int]:
-    """What each step takes on disk, by its name: files that it shares with an earlier one are not counted."""
+    """The disk space of each step, by its name; files shared with an earlier step are not counted."""
     seen: set[tuple[int, int]] = set()
     sizes: dict[str, int] = {}
     for name in model.names():
@@ -35,7 +35,7 @@ def own_bytes(model: ModelFolder) -> dict[str, int]:
 
 
 def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) -> None:
-    """A step's files in another folder, shared where possible."""
+    """Put a step's files into another folder, shared where possible."""
     for file in step.folder.iterdir():
         refuse_unusual(file)
         if file.name not in leave_out:
@@ -43,11 +43,11 @@ def link_files(step: StoredStep, folder: Path, leave_out: Collection[str] = ()) 
 
 
 def share_weights(folder: Path, parent: StoredStep) -> None:
-    """Of the weights just written to ``folder``, share the files that the parent has byte for byte."""
+    """Of the weights just written to ``folder``, share the files that are identical in the parent."""
     for file in folder.glob("*.safetensors"):
         there = parent.folder / file.name
         refuse_unusual(there)
-        # the bytes, not the hash in the parent's seal: a file that was damaged since must not be taken over
+        # compare bytes, not the hash in the parent's seal: a file damaged since must not be shared
         if there.is_file() and filecmp.cmp(file, there, shallow=False):
             file.unlink()
             link_or_copy(there, file)
@@ -56,10 +56,10 @@ def share_weights(folder: Path, parent: StoredStep) -> None:
 def link_or_copy(source: Path, target: Path) -> None:
     """Hard-link a file where the file system allows it, and copy it elsewhere. ``target`` must be new.
 
-    Only for files that nobody writes in place: a change would be seen under both names. So a file of another
+    Only for files that nobody writes in place: a change would appear under both names. So a file of another
     user, who may change it, is copied.
     """
-    if source.lstat().st_uid == getattr(os, "geteuid", int)():  # Windows has no users in numbers: 0 there
+    if source.lstat().st_uid == getattr(os, "geteuid", int)():  # Windows has no user ids: 0 on both sides
         try:
             target.hardlink_to(source)
             return

@@ -1,4 +1,4 @@
-"""A network with its tokenizer and labels, written into a step folder and read back bit for bit."""
+"""Writes a network with its tokenizer and labels into a step folder, and reads it back bit-identically."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cfner.store.untrusted import (
 )
 from cfner.stream.labels import LabelSpace
 
-# settings that say what a model is: fixed when it is made, not when it learns on
+# settings that define a model: fixed when it is made, not changed by learning
 FIXED_AT_CREATION = frozenset({"encoder", "head", "sigma", "max_length", "overlap"})
 
 
@@ -60,12 +60,12 @@ def write_model(folder: Path, model: LoadedModel) -> None:
     network = model.network
     body: Any = network.body
     experts = ExpertFacts.of(network) if isinstance(network, ExpertNetwork) else None
-    # contiguous copies: tied or sliced tensors cannot be stored as they are
+    # contiguous copies: safetensors cannot store tied or sliced tensors
     weights = {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
     if (broken := first_not_finite(weights)) is not None:
         raise ModelError(
-            f"The weight {broken} is not finite, and such a model is not saved.",
-            remedy="Go back to the last saved step; learn again with lower rates (lr_encoder, lr_head).",
+            f"The weight {broken} is not finite, so the model is not saved.",
+            remedy="Return to the last saved step and learn again with lower rates (lr_encoder, lr_head).",
         )
     files: dict[str, dict[str, Tensor]] = {}
     for key, value in weights.items():
@@ -102,24 +102,24 @@ def write_tokenizer(tokenizer: Any, folder: Path) -> None:
         tokenizer.save_pretrained(folder)
     except OSError:
         raise
-    except Exception as error:  # the tokenizers library says no more than that when a disk is full
+    except Exception as error:  # the tokenizers library raises a bare Exception when a disk is full
         raise OSError(str(error)) from error
 
 
 def _without_requests(path: Path) -> None:
-    """Published encoders may name code or files of their own: never used here, and not handed on either."""
+    """Remove references to code or files that published encoders may contain: cfner never uses them."""
     facts = read_json(path)
     if asked := requests_in(facts):
         write_json(path, {key: value for key, value in facts.items() if key not in asked})
 
 
 def read_model(step: StoredStep) -> LoadedModel:
-    """Read a step back; a damaged one is an error, never a model with other weights."""
+    """Read a step back; a damaged step is an error, never a model with wrong weights."""
     try:
         return _read(step)
     except ModelError:
         raise
-    # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+    # json, safetensors, torch, tokenizers and transformers raise any kind of exception for a damaged file
     except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise damaged(f"The step cannot be loaded: {first[:300]}", step.folder) from error
@@ -138,7 +138,7 @@ def _read(step: StoredStep) -> LoadedModel:
     refuse_depth(config, shapes, folder)
     with WITHOUT_MEMORY:
         refuse_other_shapes(_build(config, facts, labels, experts), shapes, folder / WEIGHTS)
-    # its settings may say less, and would round the weights
+    # the saved dtype may be narrower, and would round the weights
     network = _build(config, facts, labels, experts).float()
     weights = {name: value for file in files for name, value in _keyed(load_file(folder / file), file, count)}
     refuse_other_numbers(network, weights, folder / WEIGHTS)
@@ -151,14 +151,14 @@ def _read(step: StoredStep) -> LoadedModel:
     )
     max_length, overlap = int(facts["max_length"]), facts["overlap"]
     if max_length < 3 or (overlap is not None and not 0 <= int(overlap) < max_length):
-        raise ValueError(f"windows of {max_length} subwords that overlap by {overlap}")
+        raise ValueError(f"windows of {max_length} subwords cannot overlap by {overlap}")
     usable_length(network.body, tokenizer, max_length)
     encoder, calibration = str(facts["encoder"]), stored_calibration(step)
     return LoadedModel(network, tokenizer, labels, max_length, encoder, overlap, calibration)
 
 
 def _keyed(content: Mapping[str, Held], file: str, experts: int) -> Iterator[tuple[str, Held]]:
-    """What a file holds, by the keys that the network has for it."""
+    """The content of a file, by the network's keys."""
     for name, held in content.items():
         yield key_of(file, name, experts), held
 
@@ -178,7 +178,7 @@ def _build(config: Any, facts: Mapping[str, Any], labels: LabelSpace, experts: E
 
 
 def _parts_in(facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of what methods kept in the network, by name, checked."""
+    """The validated shapes of the tensors that methods stored in the network, by name."""
     found = dict(facts.get("parts", {}))
     for name, shape in found.items():
         sizes = shape if isinstance(shape, list) else [None]

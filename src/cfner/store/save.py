@@ -1,4 +1,4 @@
-"""Save a step: the only place that adds one to a model folder."""
+"""Saves a step: the only place that adds one to a model folder."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def save_step(
     """Add a step to a model folder and make it current.
 
     ``parent``: the hash of the step that it was learned from, which must be the folder's current one.
-    ``extras``: JSON files to keep with the step, by name. ``saved``: where this very step was saved before;
-    if that is in this folder, nothing is left to do, since steps are immutable.
+    ``extras``: JSON files to save with the step, by name. ``saved``: where this same step was saved before;
+    if that is in this folder, there is nothing to do, since steps are immutable.
     """
     target = ModelFolder(folder)
 
@@ -56,7 +56,7 @@ def save_step(
             raise ModelError(
                 "The folder's current step is not the one that this model was learned from.",
                 where=str(target.path),
-                remedy="Choose another folder, or continue from the folder with ContinualTagger.load.",
+                remedy="Choose a different folder, or continue from the folder with ContinualTagger.load.",
             )
         return target.add(write)
 
@@ -69,5 +69,5 @@ def as_stored(
     calibrated: bool = False,
     parts: bool = False,
 ) -> dict[str, Any]:
-    """A step's record as step.json holds it. ``experts``, ``calibrated``, ``parts``: what the model has."""
+    """A step's record for step.json. ``experts``, ``calibrated``, ``parts``: what the model has."""
     return {**record, "format": format_of(experts, calibrated, parts), "parent": parent}

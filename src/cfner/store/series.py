@@ -1,13 +1,13 @@
-"""Series of scores: how each step of a model did on one set of sentences. The only reader of stored scores.
+"""Series of scores: each step's scores on one set of sentences. The only reader of stored scores.
 
-A step is sealed with the scores that were measured when it was saved. What is measured later is kept beside
+A step is sealed with the scores that were measured when it was saved. Scores measured later are saved beside
 the steps, one file for each set of sentences:
 
     MODEL/scores/<first 16 digits of the set's hash>.json
         {"set": {...}, "steps": {hash of a step: scores}}
 
 These files are replaced atomically by the holder of the folder's lock. They are not sealed, so they are
-validated when they are read. Scores of steps that are not in the folder are passed over.
+validated when they are read. Scores of steps that are not in the folder are ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[0-9a-f]{16}\.json")
 class Series:
     """The scores of steps on one set of sentences, by the steps' numbers.
 
-    ``on`` is None if the sentences are not recorded. Then it is the score of one step, comparable with none.
+    ``on`` is None if the sentences are not recorded. The series then has one step, comparable with no other.
     """
 
     on: SentenceSet | None
@@ -61,7 +61,7 @@ def series_of(folder: ModelFolder, steps: Sequence[LineageStep]) -> list[Series]
             if step.hash in later:
                 found.setdefault(on, {})[step.number] = Measured(_of_known(later[step.hash], step, file), on)
     alone = []
-    for (number, named), measured in sealed.items():  # what was sealed with a step counts
+    for (number, named), measured in sealed.items():  # sealed scores take precedence
         if named is None:
             alone.append(Series(None, {number: measured.scores}, measured.label))
         else:
@@ -74,13 +74,13 @@ def series_of(folder: ModelFolder, steps: Sequence[LineageStep]) -> list[Series]
 
 
 def series_for(series: Sequence[Series], step: int) -> list[Series]:
-    """Those that have scores of this step. First the one that says something of most of its types."""
+    """The series with scores of this step. First the one that covers most of its types."""
     there = [one for one in series if step in one.scores]
     return sorted(there, key=lambda one: (one.on is not None, len(one.scores[step].types)), reverse=True)
 
 
 def score_files(folder: ModelFolder) -> list[Path]:
-    """The files of scores that were measured after a step was saved."""
+    """The files of scores measured after a step was saved."""
     place = folder.path / SCORES_FOLDER
     refuse_unusual(place, a_folder=True)
     if not place.is_dir():
@@ -98,27 +98,27 @@ def read_scores(file: Path) -> tuple[SentenceSet, dict[str, Scores]]:
         content = read_json(file)
         on = SentenceSet.from_json(content["set"])
         if file.stem != on.short_hash:
-            raise ValueError("it is named after another set of sentences")
+            raise ValueError("its name is that of a different set of sentences")
         return on, {str(step): Scores.from_json(scores) for step, scores in content["steps"].items()}
     except (CfnerError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _damaged(in_words(error), file) from error
 
 
 def add_scores(folder: ModelFolder, on: SentenceSet, scores: Mapping[str, Scores]) -> None:
-    """Keep scores by the steps' hashes, beside those that are there. Only for the holder of the lock."""
+    """Add scores by the steps' hashes to those that exist. Only for the holder of the lock."""
     if not scores:
         return
     file = folder.path / SCORES_FOLDER / f"{on.short_hash}.json"
     refuse_unusual(file.parent, a_folder=True)
     named, before = read_scores(file) if file.is_file() else (on, {})
-    if named != on:  # 16 equal digits, and yet another set
-        raise _damaged("it is of other sentences.", file)
+    if named != on:  # the first 16 digits are equal, but it is a different set
+        raise _damaged("it is for different sentences.", file)
     kept = {step: each.to_json() for step, each in {**before, **scores}.items()}
     write_json_atomic(file, {"set": named.to_json(), "steps": kept})
 
 
 def merge_scores(source: ModelFolder, target: ModelFolder) -> None:
-    """Take over the scores of steps that both folders have. Only for the holder of the target's lock."""
+    """Copy the scores of steps that both folders have. Only for the holder of the target's lock."""
     files = score_files(source)
     there = {target.step(name).hash for name in target.names()} if files else set()
     for file in files:

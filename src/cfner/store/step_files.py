@@ -1,4 +1,4 @@
-"""What the files of a step say, read with suspicion: a seal can be made anew, so they may hold anything."""
+"""Reads the files of a step as untrusted input: anyone can make a valid seal around any content."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
 REPORT = "report.json"  # how the step was judged
-FORMAT = 5  # of the files of a step, the newest that is read. cfner 0.1 wrote no number, which is 1
-_ONE_NETWORK, _EXPERTS, _CALIBRATED, _PARTS = 2, 3, 4, 5  # earlier versions read what is written for less
+FORMAT = 5  # the newest format of a step's files that is read. cfner 0.1 wrote no number, which is 1
+_ONE_NETWORK, _EXPERTS, _CALIBRATED, _PARTS = 2, 3, 4, 5  # the lowest format is written, for older versions
 
 Made = TypeVar("Made")
 
@@ -40,12 +40,12 @@ class _Settings(_Open):
 
 class _Operation(_Open):
     types: list[StrictStr]
-    into: StrictStr | None = None  # types that were taken away became nothing
+    into: StrictStr | None = None  # None for removed types
     uncalibrated: list[StrictStr] = []
 
 
 class _Facts(_Open):
-    """What a step.json must hold. There is more in it, which nothing depends on."""
+    """What a step.json must contain. It has more, on which nothing depends."""
 
     format: Annotated[StrictInt, Field(ge=1)] = 1
     parent: StrictStr | None
@@ -63,31 +63,31 @@ class _Facts(_Open):
     @model_validator(mode="after")
     def _learned_from_something(self) -> _Facts:
         if self.kind == "learn" and "train" not in self.data:
-            raise ValueError("a step that was learned has data to train on")
+            raise ValueError("a learned step must have training data")
         return self
 
 
 def read_facts(step: StoredStep) -> dict[str, Any]:
-    """step.json, with everything in it that is relied on; a ModelError otherwise."""
+    """step.json with validated content; a ModelError otherwise."""
     refuse_newer(step)
     return read_as(step, FACTS, _checked)
 
 
 def format_of(experts: bool, calibrated: bool, parts: bool) -> int:
-    """The number that a step is written with: no higher than its files need."""
+    """The format number to write: no higher than the files need."""
     if parts:
         return _PARTS
     return _CALIBRATED if calibrated else _EXPERTS if experts else _ONE_NETWORK
 
 
 def refuse_newer(step: StoredStep) -> None:
-    """An error if a later version of cfner wrote the step: its files may mean something else by then."""
+    """An error if a later version of cfner wrote the step: the meaning of its files may have changed."""
     facts = step.read_json(FACTS) if os.path.lexists(step.folder / FACTS) else {}
     if not isinstance(facts, dict) or not isinstance(number := facts.get("format"), int) or number <= FORMAT:
         return
     versions = facts.get("versions")
     writer = str(versions.get("cfner")) if isinstance(versions, dict) else ""
-    known = re.fullmatch(r"\d{1,6}(\.\w{1,9}){1,5}", writer, re.ASCII)  # it may be anything, and is shown
+    known = re.fullmatch(r"\d{1,6}(\.\w{1,9}){1,5}", writer, re.ASCII)  # untrusted, and shown in the error
     raise ModelError(
         f"The step was written by cfner {writer if known else '(a newer version)'} in format {number}; "
         f"this version reads formats up to {FORMAT}.",
@@ -102,7 +102,7 @@ def read_labels(step: StoredStep) -> LabelSpace:
 
 
 def stored_calibration(step: StoredStep) -> Calibration | None:
-    """What was measured of the step's types, if anything."""
+    """The calibration of the step's types, if there is one."""
     types = read_labels(step).types
     return read_as(step, LABELS, lambda facts: read_calibration(facts, types))
 
@@ -118,18 +118,20 @@ def _estimate(report: dict[str, Any]) -> Estimate | None:
 
 
 def read_as(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made:
-    """What ``make`` makes of the table in a JSON file; of another shape it is a ModelError with its name."""
+    """``make`` applied to the table in a JSON file; raises a ModelError that names the file if it does not
+    fit.
+    """
     value = step.read_json(file)
     try:
         if not isinstance(value, dict):
-            raise TypeError("it holds no table")
+            raise TypeError("it is not a JSON object")
         return make(value)
     except (CfnerError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(f"The file is damaged or incomplete: {in_words(error)}", step.folder / file) from error
 
 
 def read_if_there(step: StoredStep, file: str, make: Callable[[dict[str, Any]], Made]) -> Made | None:
-    """The same for a file that a step may do without."""
+    """The same for an optional file."""
     return read_as(step, file, make) if os.path.lexists(step.folder / file) else None
 
 
@@ -139,7 +141,7 @@ def _checked(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_words(error: Exception) -> str:
-    """What is wrong with a file, as an error says it that reading it raised."""
+    """What is wrong with a file, from the exception that reading it raised."""
     if isinstance(error, CfnerError):
         return error.what
     if isinstance(error, ValidationError):
