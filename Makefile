@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
-# exact versions, every file checked against its hash; nothing is looked for, nothing is built from source
+# exact versions, every file checked against its hash; no dependency resolution, no builds from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
 .PHONY: install demo test docs coverage bench yardstick notebooks torture audit clean
@@ -13,14 +13,14 @@ install: $(VENV)/.demo-installed
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch comes in its CPU build where that is offered; the usual build for Linux needs gigabytes of CUDA besides
+# use the CPU build of torch where it is offered; the usual build for Linux also needs gigabytes of CUDA
 $(VENV)/.demo-installed: pyproject.toml requirements.lock requirements-torch-cpu.lock requirements-torch.lock | $(BIN)/python
 	$(LOCKED) --requirement requirements.lock
 	$(LOCKED) --requirement requirements-torch-cpu.lock || $(LOCKED) --requirement requirements-torch.lock
 	$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-# one package of these has no wheel: it is built with the tools of the first lock
+# one of these packages has no wheel: it is built with the tools of the first lock
 $(VENV)/.dev-installed: $(VENV)/.demo-installed requirements-dev.lock
 	$(LOCKED) --only-binary :none: --no-build-isolation --requirement requirements-dev.lock
 	$(BIN)/python -m pip check
@@ -36,22 +36,22 @@ test: $(VENV)/.dev-installed
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 
-# the documentation as a site: open site/index.html. A broken link or a missing page is an error
+# the documentation as a site: open site/index.html. Fails on a broken link or a missing page
 docs: $(VENV)/.dev-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-# how much of the program the tests run. Not part of `make test`: in Python 3.11 counting takes half as long again
+# test coverage. Not part of `make test`: in Python 3.11 it takes half as long again
 coverage: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
-# long measurements and long trials; not part of `make test`. Flags of the first: make bench BENCH="--json --check"
+# long measurements; not part of `make test`. Flags of the first: make bench BENCH="--json --check"
 bench: $(VENV)/.dev-installed
 	$(BIN)/python benchmarks/speed.py $(BENCH)
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python benchmarks/against_huggingface.py
 
-# methods against honest bounds on fixed streams: hours. Stopped and started again, it goes on. CFNER_DATA names
-# the folder with the corpora; other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
+# methods and their bounds on fixed streams: hours. An interrupted run resumes. CFNER_DATA is the folder with
+# the corpora; for other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
 yardstick: $(VENV)/.demo-installed
 	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
 	$(BIN)/cfner bench yardstick "$$CFNER_DATA" --out runs/yardstick $(YARDSTICK)
@@ -61,15 +61,15 @@ yardstick: $(VENV)/.demo-installed
 notebooks: $(VENV)/.dev-installed
 	$(BIN)/python .ci/run_notebooks.py
 
-# these also run within `make test`, a few times; the figures are printed
+# these also run in `make test`, with fewer rounds; the figures are printed
 TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py
 
-# one thread: to tiny models more are a hindrance
+# one thread: tiny models are slower with more
 torture: $(VENV)/.dev-installed
 	OMP_NUM_THREADS=1 CFNER_TORTURE=$(if $(QUICK),quick,full) $(BIN)/python -m pytest tests/torture $(TORTURE) -n 0 -s
 	CFNER_SLOW=1 $(BIN)/python -m pytest tests/test_onnx.py tests/test_package.py -n 0
 
-# whether the locked versions have known faults; asks a database on the network
+# check the locked versions for known vulnerabilities; needs a network
 audit: $(VENV)/.dev-installed
 	$(BIN)/python .ci/audit.py
 

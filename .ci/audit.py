@@ -1,7 +1,7 @@
-"""Ask pip-audit whether the locked versions have known faults, and say when it was asked and what it missed.
+"""Check the locked versions for known vulnerabilities with pip-audit; print the date and what was not found.
 
-Exit code 0: every package was looked up, and none has a known fault. 1: some have. 2: nothing, or not all,
-could be looked up, so that nothing is known.
+Exit code 0: every package was looked up, and none has a known vulnerability. 1: some have. 2: some or all
+packages could not be looked up, so the result is unknown.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ def main() -> int:
     try:
         found = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
-        last = (done.stderr.strip().splitlines() or ["pip-audit said nothing"])[-1]
-        print(f"The database of advisories cannot be reached from here, so nothing is known. ({last})")
+        last = (done.stderr.strip().splitlines() or ["pip-audit printed nothing"])[-1]
+        print(f"Could not reach the database of advisories, so the result is unknown. ({last})")
         return 2
     missed = [each for each in found if "skip_reason" in each]
     if len(missed) == len(found):
-        print("The database of advisories was not reached: what answered knows no package. Nothing is known.")
+        print(
+            "Could not reach the database of advisories: the answer has no packages. The result is unknown."
+        )
         return 2
     faulty = [each for each in found if each.get("vulns")]
     print(
-        f"Asked pip-audit's database as it was on {asked:%Y-%m-%d %H:%M} UTC: {len(found) - len(missed)} "
-        f"packages looked up, {len(faulty)} with known faults, {len(missed)} not found in it."
+        f"Looked up {len(found) - len(missed)} packages in pip-audit's database "
+        f"on {asked:%Y-%m-%d %H:%M} UTC: {len(faulty)} with known vulnerabilities, {len(missed)} not found."
     )
     for each in faulty:
         names = ", ".join(fault["id"] for fault in each["vulns"])

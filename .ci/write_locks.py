@@ -1,14 +1,14 @@
-"""Write the lock files anew after a change of constraints.txt or of the dependencies in pyproject.toml:
+"""Write the lock files again after a change of constraints.txt or of the dependencies in pyproject.toml:
 
     python .ci/write_locks.py INDEX [--wheels FOLDER]
 
-INDEX is the address of a package index in the simple format, FOLDER holds wheels of the CPU build of torch.
+INDEX is the URL of a package index in the simple format, FOLDER has wheels of the CPU build of torch.
 Versions are those of constraints.txt. Needs the package `packaging`.
 
-- requirements.lock: what the demo and the server need but torch, and what builds this package. Wheels only.
+- requirements.lock: dependencies of the demo and the server without torch, and build tools. Wheels only.
 - requirements-torch.lock: torch as most indexes offer it, and the CUDA libraries that it needs on Linux.
-- requirements-torch-cpu.lock: the CPU build instead, which needs none, where an index or a folder offers it.
-- requirements-dev.lock: what developers need besides.
+- requirements-torch-cpu.lock: the CPU build, which needs no CUDA, where an index or a folder offers it.
+- requirements-dev.lock: further dependencies of developers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Index:
 
     @cache  # noqa: B019 - one index, one run
     def files(self, name: str) -> dict[str, tuple[str, str]]:
-        """File name -> (address, hash), of the pinned version."""
+        """File name -> (URL, hash), of the pinned version."""
         page = self._get(f"{self.address}/{name}/").decode()
         found = re.findall(r'<a[^>]*href="([^"#]+)#sha256=([0-9a-f]{64})"[^>]*>\s*([^<]+?)\s*</a>', page)
         version = re.escape(self.pins[name])
@@ -80,18 +80,18 @@ class Index:
         chosen = [n for n in files if n.endswith(".whl")] if name not in NO_WHEEL else list(files)
         digests = {files[file][1] for file in chosen}
         if not digests:
-            raise SystemExit(f"{name} {self.pins[name]}: the index has no file that could be used.")
+            raise SystemExit(f"{name} {self.pins[name]}: the index has no usable file.")
         return sorted(digests)
 
     @cache  # noqa: B019
     def requires(self, name: str) -> list[Requirement]:
-        """What a package needs: by the index, or as it is installed here."""
-        if name == "torch":  # every build but the Linux one on most indexes
+        """The dependencies of a package: from the index, or from the installed package."""
+        if name == "torch":  # as for all builds but the Linux one on most indexes
             return [each for each in self._told(name) if "nvidia" not in each.name and not _cuda(each.name)]
         return self._told(name)
 
     def _told(self, name: str) -> list[Requirement]:
-        """By the index's own copy of the metadata, else as installed here, else from the wheel itself."""
+        """From the index's copy of the metadata, else from the installed package, else from the wheel."""
         wheels = [at for file, (at, _) in sorted(self.files(name).items()) if file.endswith(".whl")]
         for address in sorted(wheels, key=lambda at: "linux" not in at and "none-any" not in at):
             try:
@@ -122,7 +122,7 @@ def _cuda(name: str) -> bool:
 
 
 def closure(index: Index, roots: Iterable[Requirement], environment: dict[str, str]) -> set[str]:
-    """Names of all packages that are needed in an environment."""
+    """Names of all packages that an environment needs."""
     found: set[tuple[str, frozenset[str]]] = set()
     todo = list(roots)
     while todo:
@@ -131,7 +131,7 @@ def closure(index: Index, roots: Iterable[Requirement], environment: dict[str, s
         if name not in index.pins:
             raise SystemExit(f"{name}, needed on {environment['sys_platform']}, is not in constraints.txt.")
         if not need.specifier.contains(index.pins[name], prereleases=True):
-            raise SystemExit(f"{need} is asked for, but constraints.txt has {index.pins[name]}.")
+            raise SystemExit(f"{need} is required, but constraints.txt has {index.pins[name]}.")
         if (name, extras) in found:
             continue
         found.add((name, extras))

@@ -1,12 +1,12 @@
-"""An old type was lost, or may have been: what helps? Measured with a checkpoint on a real corpus.
+"""An old type was lost, or may have been: which remedy helps? Measured with a checkpoint on a real corpus.
 
     CFNER_DATA=... python benchmarks/after_a_refusal.py [--corpus fewnerd8] [--seeds 0,1]
 
 A stock token classifier is trained on two types and saved as a plain Hugging Face folder, as in
 checkpoint_trial.py. It then learns a third type from 300 sentences that are labelled with it alone and
-mention none of the old types, so that nothing in them reminds the model: once with the defaults, and once
-with each remedy that `cfner learn` may name. All models are scored on the same unseen sentences. What was run
-before is read from --work, so that an interrupted run goes on.
+mention none of the old types: once with the defaults, and once with each remedy that `cfner learn` suggests.
+All models are scored on the same unseen sentences. Finished runs are read from --work, so that an interrupted
+run resumes.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from cfner.corpus.writers import write_sentences
 from cfner.training.config import TrainingConfig
 from checkpoint_trial import TRIALS, scores, stock_checkpoint
 
-REPLAYED = 50  # old sentences
+REPLAYED = 50  # number of replayed old sentences
 Runs = dict[str, dict[str, float]]  # by remedy: F1 by type, and the seconds
 
 
 def remedies(folder: Path, unlabelled: list[Sentence]) -> dict[str, dict[str, Any]]:
-    """What is added to the plain call, by the name that the table has."""
+    """The arguments that each remedy adds to the plain call, by its name in the table."""
     half = TrainingConfig().lr_encoder / 2
     experts = {"method": "experts"}
     return {

@@ -1,9 +1,10 @@
-"""Does our tagger learn as well as a plain Hugging Face token classifier? Same encoder, data, epochs, rate.
+"""Does cfner learn as well as a plain Hugging Face token classifier? Same encoder, data, epochs, rate.
 
     CFNER_DATA=... python benchmarks/against_huggingface.py [--corpus fewnerd8] [--every 8] [--epochs 3]
 
-All types are learned in one step (`joint` on a stream of one step), by the cosine head, by our linear head
-and by the stock model with AdamW, linear warm-up and decay; scored by the same metric on the same test data.
+All types are learned in one step (`joint` on a stream of one step), by the cosine head, by cfner's linear
+head and by the stock model with AdamW, linear warm-up and decay; scored by the same metric on the same test
+data.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cfner.stream.labels import LabelSpace
 
 
 def stock(stream: TaskStream, args: argparse.Namespace, seed: int, head_rate: float | None = None):
-    """A stock token classifier: a linear head, cross-entropy on first subwords, one rate unless told."""
+    """A stock token classifier: a linear head, cross-entropy on first subwords, one rate unless given."""
     torch.manual_seed(seed)
     labels = LabelSpace.start().grown(stream.types)
     tokenizer = load_encoder(args.encoder).tokenizer

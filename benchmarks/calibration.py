@@ -1,10 +1,10 @@
-"""Does calibration hold on text that it has not seen? Real corpora, calibrated on dev, measured on test.
+"""Does calibration hold on unseen text? Real corpora, calibrated on dev, measured on test.
 
     CFNER_DATA=... python benchmarks/calibration.py [CORPUS ...] [--models runs/calibration]
 
 For each corpus a model learns the first step of a stream. It is calibrated on the dev split, with and without
-a wanted precision. On the test split: the calibration error of each type before and after, and the precision
-that was promised against the precision reached. Models are kept in --models and trained once.
+a wanted precision. On the test split: the calibration error of each type before and after, and the promised
+and reached precision. Models are saved in --models and trained once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRECISIONS = (0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 class Training(NamedTuple):
-    """FG and PG of the stream, each how many-th sentence it has, and how its first step is learned."""
+    """FG and PG of the stream, every n-th sentence to keep, and how its first step is trained."""
 
     first: int
     per_step: int
@@ -46,7 +46,7 @@ CORPORA = {
 
 
 def trained(name: str, data: Path, folder: Path) -> Path:
-    """The first step of the stream, learned unless it is there."""
+    """The first step of the stream; trained if it does not exist."""
     if not (folder / "CURRENT").exists():
         how = CORPORA[name]
         stream = TaskStream.split(
@@ -71,7 +71,7 @@ def share(measured: Reliability, name: str) -> str:
 def corpus_report(name: str, data: Path, folder: Path) -> None:
     model, corpus = open_model(trained(name, data, folder)), Corpus.read(str(data / name))
     types = model.labels.types
-    # the network is asked once; then decisions are made as often as figures are tried, as calibrate() does
+    # run the network once, then decide for every set of figures, as calibrate() does
     dev, test = (
         HeldOut.of(model, [sentence.only(types) for sentence in split if len(sentence)])
         for split in (corpus.dev, corpus.test)

@@ -1,9 +1,10 @@
-"""What does a third-party checkpoint lose when it learns one type? With and without text that has no labels.
+"""What does a third-party checkpoint lose when it learns one type, with and without unlabelled text?
 
     CFNER_DATA=... python benchmarks/checkpoint_trial.py [--corpus fewnerd8] [--seeds 0,1,2]
 
 A stock token classifier is trained on two types and saved as a plain Hugging Face folder. It then learns a
-third type from other sentences that are labelled with it alone. All models are scored on unseen sentences.
+third type from different sentences that are labelled with it alone. All models are scored on unseen
+sentences.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def scores(model: Path, test: list[Sentence], types: tuple[str, ...]) -> dict[st
 
 
 def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> dict[str, dict[str, float]]:
-    """Scores of the checkpoint and of each way to go on from it."""
+    """Scores of the checkpoint and of each way to continue from it."""
     text = [sentence for sentence in corpus.train if len(sentence)]
     text = [text[i] for i in torch.randperm(len(text), generator=torch.Generator().manual_seed(seed))]
     first, second = args.checkpoint_sentences, args.checkpoint_sentences + args.sentences

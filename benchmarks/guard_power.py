@@ -1,16 +1,16 @@
-"""How often does the guard refuse what is equal, and how often does it see what was lost?
+"""How often does the guard refuse a model that is equally good, and how often does it detect a loss?
 
     cfner bench yardstick ... -o GRID
     python benchmarks/guard_power.py GRID [--picture docs/pictures/guard-power.svg]
 
-GRID is the folder of any grid: its cells keep counts per test sentence and type for every step. An earlier
-and a later step of one cell are a pair of models, before and after. Up to 20 pairs are drawn, of those that
+GRID is the folder of any grid: its cells save counts per test sentence and type for every step. An earlier
+and a later step of one cell are a pair of models, before and after. Up to 20 pairs are drawn, from those that
 keep at least a third of their F1. Guards are sentences of the test set drawn with replacement, until the
 commonest type has as many mentions as wanted.
 
-Equal models: before and after of every sentence are swapped at random, so what is refused is a false alarm.
+Equal models: before and after of every sentence are swapped at random, so every refusal is a false alarm.
 Losses: after such a swap, found mentions of the commonest type are turned into misses at random, until it has
-lost so many points on the complete test set.
+lost the wanted number of points on the complete test set.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Pair = tuple[Floats, Floats]  # [S, T, 3] before and after, commonest type first
 
 
 def pairs_of(grid: Path, types: int, random: np.random.Generator) -> list[Pair]:
-    """Pairs that know at least so many types, reduced to the commonest of them."""
+    """Pairs that know at least this many types, reduced to the commonest of them."""
     found = [pair for path in sorted(grid.glob("cells/*/counts.npz")) for pair in _pairs_of_cell(path, types)]
     chosen = random.permutation(len(found))[:PAIRS]
     return [found[i] for i in sorted(chosen)]
@@ -61,7 +61,7 @@ def _pairs_of_cell(path: Path, types: int) -> list[Pair]:
 
 
 def drawn(pair: Pair, mentions: int, random: np.random.Generator) -> Pair:
-    """A guard with so many mentions of the first type."""
+    """A guard with this many mentions of the first type."""
     gold = pair[0][:, 0, 1]
     rows = random.integers(0, len(gold), int(3 * mentions / gold.mean()) + 50)
     rows = rows[: int(np.searchsorted(gold[rows].cumsum(), mentions)) + 1]
@@ -74,8 +74,9 @@ def swapped(pair: Pair, random: np.random.Generator) -> Pair:
 
 
 def degraded(pair: Pair, points: float, random: np.random.Generator) -> Pair | None:
-    """Equal models, of which the second then loses mentions of the first type, until it is so much worse. If
-    the swap alone made it worse than that, the first loses some. None if there are not enough to lose.
+    """Equal models, of which the second then loses mentions of the first type, until it is worse by
+    ``points``. If the swap alone made it worse than that, the first loses some. None if there are not enough
+    to lose.
     """
     before, after = swapped(pair, random)
     apart = f1_of(before[:, 0].sum(0)) - f1_of(after[:, 0].sum(0))
@@ -114,7 +115,7 @@ def verdicts(
     args: argparse.Namespace,
     random: np.random.Generator,
 ) -> Counter[str]:
-    """Of the type that was degraded."""
+    """The verdicts on the degraded type."""
     told: Counter[str] = Counter()
     for number in range(draws):
         worse = degraded(pairs[number % len(pairs)], points, random)

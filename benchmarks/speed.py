@@ -1,9 +1,9 @@
-"""What the causal effect costs, and how fast training and prediction are beside others.
+"""The cost of the causal effect, and the speed of training and prediction compared with other libraries.
 
     python benchmarks/speed.py [DATA] [--only epochs,steps] [--json] [--check]
 
-Every figure is a ratio, the median of several turns. Let nothing else run meanwhile; it takes about half an
-hour on two cores.
+Every figure is a ratio, the median of several interleaved rounds. Run nothing else meanwhile; it takes about
+half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def main(words: list[str] | None = None) -> int:
 def _arguments() -> argparse.ArgumentParser:
     about = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=about)
-    parser.add_argument("data", nargs="?", help="a corpus; by default generated text")
+    parser.add_argument("data", nargs="?", help="a corpus; default: generated text")
     parser.add_argument("--encoder", "-e", default="minilm", help="Hub name, folder, or minilm")
     parser.add_argument("--sentences", type=_positive, default=400, help="sentences to train and predict on")
     parser.add_argument("--batch-size", type=_positive, default=8, help="sentences per batch in training")
-    parser.add_argument("--repeat", type=_positive, default=5, help="turns; the median of them is reported")
-    parser.add_argument("--only", type=_parts, default=[], help=f"parts, with commas: {', '.join(PARTS)}")
+    parser.add_argument("--repeat", type=_positive, default=5, help="rounds; their median is reported")
+    parser.add_argument("--only", type=_parts, default=[], help=f"parts, comma-separated: {', '.join(PARTS)}")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser
@@ -74,12 +74,12 @@ def _parts(text: str) -> list[str]:
     parts = text.split(",")
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+        raise argparse.ArgumentTypeError(f"there is no part {unknown[0]!r}; parts: {', '.join(PARTS)}")
     return parts
 
 
 def _table(ratios: list[Ratio]) -> Table:
-    table = Table(title="Speed, as ratios: median of the turns, smallest and largest", title_justify="left")
+    table = Table(title="Speed, as ratios: median of the rounds, smallest and largest", title_justify="left")
     for name in ("what", "ratio", "from", "to", "target", ""):
         table.add_column(name, justify="left" if name in {"what", ""} else "right")
     for ratio in ratios:

@@ -1,4 +1,4 @@
-"""The others, doing the same work: the Hugging Face trainer and pipeline, and faiss."""
+"""Other libraries doing the same work: the Hugging Face trainer and pipeline, and faiss."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ IGNORED = -100  # the label of positions that a stock classifier does not learn
 
 
 def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
-    """Seconds of one epoch of the stock trainer, fine-tuning the same encoder on the same sentences.
+    """Seconds of one epoch in which the stock trainer fine-tunes the same encoder on the same sentences.
 
-    ``alike``: grouped by length, no embedding table trained, the same dropout. Otherwise its defaults.
+    ``alike``: grouped by length, embedding table not trained, the same dropout. Otherwise its defaults.
     """
     from transformers import (
         AutoModelForTokenClassification,
@@ -80,7 +80,7 @@ def trainer_epoch(bench: Bench, *, alike: bool, folder: Path) -> float:
 def _encoded(
     sentences: Sequence[Sentence], types: Sequence[str], labels: LabelSpace, tokenizer: Any, limit: int
 ) -> list[dict[str, Any]]:
-    """As a user of the trainer would prepare it: the first subword of a word carries its label."""
+    """As a user of the trainer would prepare it: the first subword of a word has its label."""
     rows = []
     for sentence in sentences:
         encoded = tokenizer(list(sentence.words), is_split_into_words=True, truncation=True, max_length=limit)
@@ -110,7 +110,7 @@ def has_faiss() -> bool:
 
 
 def search_seconds(tokens: int, queries: int, width: int = 384, k: int = 3) -> tuple[float, float | None]:
-    """(here, faiss flat or None) for the k nearest of so many tokens, both exact, on random features."""
+    """(cfner, faiss flat or None) for the k nearest of this many tokens, both exact, on random features."""
     features = torch.nn.functional.normalize(torch.randn(tokens, width), dim=1)
     wanted = torch.arange(queries)
     here = seconds(lambda: nearest_neighbours(features, k, wanted))
@@ -124,6 +124,6 @@ def search_seconds(tokens: int, queries: int, width: int = 384, k: int = 3) -> t
     def search() -> None:
         index = faiss.IndexFlatIP(width)
         index.add(table)
-        index.search(table[:queries], k + 1)  # itself is among them
+        index.search(table[:queries], k + 1)  # each token finds itself too
 
     return here, seconds(search)

@@ -1,7 +1,7 @@
-"""Speed as ratios: everything on the same machine, data, batch size and encoder, in turns.
+"""Speed as ratios: everything on the same machine, data, batch size and encoder, interleaved.
 
-A machine's speed drifts, so what is compared is measured in turns, several times, and each turn gives one
-ratio; the median is reported with the smallest and largest.
+A machine's speed drifts, so measurements that are compared are interleaved in several rounds. Each round
+gives one ratio; the median is reported with the smallest and largest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINETUNE: dict[str, Any] = {"method": "finetune"}
 
 @dataclass(frozen=True)
 class Ratio:
-    """One line of the report. ``target`` None: only reported. ``sense``: how the target is meant."""
+    """One line of the report. ``target`` None: only reported. ``sense``: <= or >= the target."""
 
     name: str
     value: float
@@ -51,7 +51,7 @@ class Ratio:
 def speed_report(
     bench: Bench, repeat: int, said: Callable[[str], None], parts: Sequence[str] = ()
 ) -> Iterator[Ratio]:
-    """Measure one ratio after the other, all or those of ``parts``; ``said`` hears what is being measured."""
+    """Measure all ratios, or those of ``parts``; ``said`` is called with what is being measured."""
     for name, part in PARTS.items():
         if not parts or name in parts:
             yield from part(bench, repeat, said)
@@ -183,7 +183,7 @@ def _memory(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[
 
 
 def _peak(bench: Bench, method: str) -> float:
-    """A process of its own for each: memory that was once taken is not given back."""
+    """Each in a separate process: a process does not return memory to the system."""
     settings = CFNER if method == "cfner" else FINETUNE
     source, sentences = bench.teacher(4), bench.folder / "sentences.jsonl"
     if not sentences.exists():

@@ -1,4 +1,4 @@
-"""What the speed bench works on: one body of text, models that know some types of it, and a clock."""
+"""What the speed benchmark uses: one set of sentences, models that know some of its types, and a clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEW_TYPES = 4
 
 
 class Clock:
-    """Progress that only looks at the time: how long each epoch took."""
+    """A progress display that only measures how long each epoch took."""
 
     def __init__(self) -> None:
         self.epochs: list[float] = []
@@ -45,7 +45,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 @dataclass(frozen=True)
 class Bench:
-    """Sentences with all their labels, the types that are to be new, and how models are made."""
+    """Sentences with all their labels, the types to learn, and how models are made."""
 
     sentences: tuple[Sentence, ...]
     new: tuple[str, ...]
@@ -54,13 +54,13 @@ class Bench:
 
     @classmethod
     def of(cls, corpus: Corpus, folder: Path, **settings: Any) -> Bench:
-        """The rarest types are the old ones' company; the most frequent four are new."""
+        """The four most frequent types are new; the others are old."""
         counts = corpus.mentions("train")
         new = tuple(sorted(type_ for type_, _ in counts.most_common(NEW_TYPES)))
         return cls(tuple(s for s in corpus.train if len(s)), new, settings, folder)
 
     def teacher(self, old_types: int) -> Path:
-        """A model that knows so many other types, trained for one epoch; made once."""
+        """A model that knows this many other types, trained for one epoch; made once."""
         target = self.folder / f"teacher-{old_types}"
         if not target.exists():
             sentences = relabelled(self.sentences, self.new, old_types)
@@ -92,7 +92,7 @@ class Bench:
 
 
 def relabelled(sentences: Sequence[Sentence], new: Sequence[str], wanted: int) -> list[Sentence]:
-    """Old labels for a teacher, ``wanted`` types of them: real types first, then each split in several."""
+    """Old labels for a teacher with ``wanted`` types: real types first, then each split into several."""
     present = sorted({span.type for s in sentences for span in s.spans if span.type not in new})
     parts = -(-wanted // len(present))  # how many types each real one is split into
     chosen = [f"{type_}.{part}" for part in range(parts) for type_ in present][:wanted]

@@ -1,12 +1,12 @@
-"""Is a new type as good as ``learn`` says? Estimates against F1 on sentences that no model has seen.
+"""Is a new type as good as ``learn`` reports? Estimates against F1 on sentences that no model has seen.
 
     CFNER_DATA=... python benchmarks/told_and_true.py --out runs/told [--encoder minilm] [--cases 100]
 
-Each case: a model that knows two types of a corpus learns a third from 100 to 1,000 of its sentences.
-What it is told to be worth (by cross-validation, or by one held-out part where mentions abound) is compared
-with its F1 on 1,500 other sentences of the corpus. The question is the estimate, not the model: by default
-the encoder is the lower half of the embedded one, and every fit makes about 125 updates. Cases that are
-finished are kept in the folder, so that a run that is stopped goes on.
+Each case: a model that knows two types of a corpus learns a third from 100 to 1,000 of its sentences. The
+reported estimate (by cross-validation, or by one held-out part where there are many mentions) is compared
+with the F1 on 1,500 other sentences of the corpus. This tests the estimate, not the model: by default the
+encoder is the lower half of the embedded one, and every fit makes about 125 updates. Finished cases are saved
+in the folder, so that a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from cfner.store.pretrained import resolve
 CORPORA = ("fewnerd8", "multiconer2en", "snips-slots", "wnut17")
 SIZES = (100, 150, 250, 500, 1000)
 TYPES = 5  # of each corpus, the most frequent ones after the two that the model knows
-FIRST, TRUTH = 800, 1500  # sentences of the first two types; sentences of the truth
+FIRST, TRUTH = 800, 1500  # sentences of the first two types; sentences for the true F1
 FEWEST = 10  # mentions of the new type: with fewer, learn gives no figure
 UPDATES, BATCH = 125, 8
-QUICK = {"lr_encoder": 3e-4}  # more in fewer updates
+QUICK = {"lr_encoder": 3e-4}  # learns more in fewer updates
 
 
 class Case(NamedTuple):
@@ -50,7 +50,7 @@ class Case(NamedTuple):
 
 
 def cases(corpora: dict[str, Corpus]) -> Iterator[Case]:
-    """Every corpus and size early on, so that a part of the cases is a fair part."""
+    """Every corpus and size early on, so that any prefix of the cases is representative."""
     for turn, size_first in itertools.product(range(TYPES), range(len(SIZES))):
         for place, (name, corpus) in enumerate(corpora.items()):
             known = [type_ for type_, _ in mention_counts(corpus.train).most_common(TYPES + 2)]
@@ -92,7 +92,7 @@ def first_model(name: str, corpus: Corpus, encoder: str, folder: Path) -> Path:
 
 
 def drawn(corpus: Corpus, case: Case) -> tuple[list[Sentence], list[Sentence]]:
-    """(sentences to learn from, sentences that tell the truth), both labelled with the new type alone."""
+    """(sentences to learn from, sentences for the true F1), both labelled with the new type alone."""
     rest = [sentence.only([case.type]) for sentence in shuffled(corpus, 0)[FIRST:]]
     for attempt in itertools.count():
         random.Random(f"{case.seed} {attempt}").shuffle(rest)  # noqa: S311 - no secret
@@ -165,7 +165,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--encoder", help="default: the lower half of the embedded one")
-    parser.add_argument("--backwards", action="store_true", help="begin at the end: a second process")
+    parser.add_argument("--backwards", action="store_true", help="start at the end, for a second process")
     parser.add_argument("--cases", type=int, default=TYPES * len(SIZES) * len(CORPORA))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)

@@ -306,7 +306,7 @@ def test_a_bad_name_for_a_method_is_refused(name: str) -> None:
 def test_a_file_without_a_method_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("x = (\n")
-    for name, words in (("empty", "registers no"), ("broken", "cannot be run"), ("none", "not a Python")):
+    for name, words in (("empty", "registers no"), ("broken", "raised an error"), ("none", "not a Python")):
         with pytest.raises(ConfigError, match=words):
             load_file(tmp_path / f"{name}.py")
 
@@ -315,7 +315,7 @@ def test_a_folder_with_other_things_is_left_alone(
     source: Source, config: TrainingConfig, tmp_path: Path
 ) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ModelError, match="holds no grid"):
+    with pytest.raises(ModelError, match="does not contain a grid"):
         GridFolder(tmp_path).add(planned(source, config, "cfner"), None)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
 

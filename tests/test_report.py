@@ -95,7 +95,7 @@ def test_bounds_are_never_bold_and_not_compared(tmp_path: Path) -> None:
     bold = {row[0].text for row in scores.rows if any(cell.bold for cell in row)}
     assert "cfner" in bold and bold <= {"cfner", "finetune"}
     assert all(sum(row[column].bold for row in scores.rows) == 1 for column in range(2, 10))
-    assert "an upper bound" in said(tmp_path) and "a fair ceiling, not a strict bound" in said(tmp_path)
+    assert "an upper bound" in said(tmp_path) and "a fair upper bound, not a strict one" in said(tmp_path)
     best, *_ = tables_after(tmp_path, "Is the difference real?")
     assert [row[0].text for row in best.rows] == ["cfner", "finetune"]
 
@@ -360,7 +360,7 @@ def test_methods_without_counts_are_named_instead_of_compared(tmp_path: Path) ->
 def test_no_arrays_at_all_are_said_plainly(tmp_path: Path) -> None:
     write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL], arrays=False)
     assert "left no counts per test sentence: finetune, cfner" in said(tmp_path)
-    assert "No run has left features" in said(tmp_path)
+    assert "No run saved features" in said(tmp_path)
     assert write_report(tmp_path)
 
 

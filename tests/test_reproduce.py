@@ -106,5 +106,5 @@ def test_the_papers_corpora_get_its_epochs_and_order(tmp_path: Path) -> None:
     epochs = {(c.division.first, c.division.per_step): c.config.epochs for c in cells}
     assert epochs == {(1, 1): 10, (2, 2): 20, (8, 1): 10, (8, 2): 20}
     assert {c.source.order for c in cells} == {published.statistics("OntoNotes5").types}
-    with pytest.raises(CorpusError, match="as the paper had it"):
+    with pytest.raises(CorpusError, match="as in the paper"):
         cells_on_paper_corpora("table1", tmp_path, CONFIG, [0], only=["OntoNotes5"])

@@ -1,1 +1,1 @@
-"""Runs over whole streams, and what is reported of them."""
+"""Runs over complete streams, and reports about them."""

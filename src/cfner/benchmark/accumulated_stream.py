@@ -1,8 +1,8 @@
 """What the Other class hides: the two curves of the paper's first figure.
 
-All slices so far are kept and trained on together. "none": each slice carries the labels of its own step
-alone, so that old types are O in new slices and new types are O in old ones. "current": the current slice
-also carries the true labels of all types learned so far. The difference is what labels hidden in O cost.
+All slices so far are kept and trained on together. "none": each slice has the labels of its own step alone,
+so old types are O in new slices and new types are O in old ones. "current": the current slice also has the
+true labels of all types learned so far. The difference is the cost of labels hidden in O.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cfner.stream.stream import TaskStream
 
 @dataclass(frozen=True, eq=False)
 class AccumulatedStream(TaskStream):
-    """A stream whose steps hand out all slices so far; every type so far is labelled somewhere in them."""
+    """A stream whose steps contain all slices so far; every type so far is labelled somewhere in them."""
 
     labels: str = "none"
 

@@ -19,7 +19,7 @@ LOG = "log.txt"
 
 
 class Backend(Protocol):
-    """Starts jobs and tells when they ended. ``slots``: how many at once."""
+    """Starts jobs and reports when they ended. ``slots``: how many run at once."""
 
     slots: int
 
@@ -30,12 +30,12 @@ class Backend(Protocol):
         ...
 
     def stop(self) -> None:
-        """End what is running; it goes on from where it was when the grid is started again."""
+        """Stop all jobs; they resume when the grid is started again."""
         ...
 
 
 def start_worker(folder: Path, environment: dict[str, str], processes: int = 1) -> subprocess.Popen[bytes]:
-    """A worker whose life ends with this process: it reads from a pipe that nobody else holds."""
+    """A worker that ends with this process: it reads from a pipe that only this process holds."""
     launch = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", str(processes)]
     worker = ["-m", "cfner.benchmark.worker", str(folder.resolve()), WATCH_PARENT]
     with (folder / LOG).open("ab") as log:
@@ -45,7 +45,7 @@ def start_worker(folder: Path, environment: dict[str, str], processes: int = 1) 
             stdout=log,
             stderr=log,
             env={**os.environ, **environment},
-            start_new_session=True,  # a ctrl-c is for the grid, which then stops its workers itself
+            start_new_session=True,  # Ctrl+C reaches the grid only, which then stops its workers
         )
 
 
@@ -66,13 +66,13 @@ class LocalProcesses:
 
     @classmethod
     def sized(cls, jobs: int | None, processes: int = 1) -> LocalProcesses:
-        """By default as many as fit the machine: one per GPU, or one per core while memory lasts."""
+        """By default as many as the machine has room for: one per GPU, or one per core while memory lasts."""
         import torch
 
         gpus = torch.cuda.device_count()
         fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, _memory_gib() // 3))
         slots = fits if jobs is None else jobs
-        # whoever sets the number runs something else beside this grid
+        # a user who sets this variable runs something else beside the grid
         threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, (os.cpu_count() or 1) // slots))
         return cls(slots, threads, range(gpus) if processes == 1 else (), processes)
 
@@ -115,24 +115,24 @@ class RayCluster:
     @classmethod
     def at(cls, address: str, *, cores: int = 1, gpus: float = 0, processes: int = 1) -> RayCluster:
         """``address``: of a running cluster, ``auto`` for the one this machine is part of, ``local`` to
-        start one here. ``cores`` and ``gpus`` are what each job asks the cluster for."""
+        start one here. ``cores`` and ``gpus`` are what each job requests from the cluster."""
         ray = import_extra("ray", "ray", "A grid on a Ray cluster")
         _refuse_silence(address)
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ConfigError(
-                f"The Ray cluster at '{address}' does not take us: {error}.",
-                remedy="Give the address that 'ray start --head' printed, or 'local', and the token "
-                "of a cluster that asks for one (RAY_AUTH_TOKEN, or the file ~/.ray/auth_token).",
+                f"Could not connect to the Ray cluster at '{address}': {error}.",
+                remedy="Give the address that 'ray start --head' printed, or 'local', and the token if the "
+                "cluster needs one (RAY_AUTH_TOKEN, or the file ~/.ray/auth_token).",
             ) from error
         slots = int(ray.cluster_resources().get("CPU", 1) // cores)
         if gpus:
             slots = min(slots, int(ray.cluster_resources().get("GPU", 0) // gpus))
         if slots < 1:
             raise ConfigError(
-                f"The cluster has no place for a job of {cores} cores and {gpus:g} GPUs.",
-                remedy="Ask for less with `cores` and `gpus`.",
+                f"No machine of the cluster has {cores} cores and {gpus:g} GPUs for a job.",
+                remedy="Request less with `cores` and `gpus`.",
             )
         task = ray.remote(num_cpus=cores, num_gpus=gpus, max_retries=2)(_ray_job)
         return cls(slots, ray, lambda folder: task.remote(folder, environment_for(cores), processes))
@@ -155,13 +155,13 @@ class RayCluster:
     def _exit_code(self, ref: Any) -> int:
         try:
             return int(self._ray.get(ref))
-        except self._ray.exceptions.RayError as error:  # its machine is gone, or memory was
+        except self._ray.exceptions.RayError as error:  # its machine failed, or ran out of memory
             sys.stderr.write(f"{error}\n")
             return 1
 
 
 def _refuse_silence(address: str) -> None:
-    """Ray waits for minutes where nobody answers; ask the door first."""
+    """Ray waits for minutes if nothing answers, so try the port first."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return  # 'auto' or 'local'
@@ -177,7 +177,7 @@ def _refuse_silence(address: str) -> None:
 def _ray_job(folder: str, environment: dict[str, str], processes: int) -> int:
     """Runs on a machine of the cluster."""
     if not Path(folder).is_dir():
-        raise FileNotFoundError(f"{folder} is not on this machine: RUNS must be on a shared disk")
+        raise FileNotFoundError(f"{folder} does not exist on this machine: RUNS must be on a shared disk")
     with start_worker(Path(folder), environment, processes) as process:
         return process.wait()
 

@@ -21,12 +21,12 @@ from cfner.stream.manifest import sentences_hash, settings_hash
 from cfner.stream.stream import TaskStream
 from cfner.training.config import TrainingConfig
 
-# To be raised when a change of this program changes what a run computes: finished cells are then done anew.
+# Raise this when a change of cfner changes the result of a run: finished cells are then run again.
 RECIPE: Final = 1
-# Settings without a part in a first step, which has no teacher: plain cross-entropy whatever the method is.
+# Settings without effect on a first step, which has no teacher: it is plain cross-entropy for every method.
 _LATER_STEPS_ONLY: Final = frozenset({"method", "parameters", "without", "matches", "select_on"})
 
-# Settings of the training that a method may have of its own in a comparison, written as its parameters are.
+# Training settings that may differ per method in a comparison, written like the method's parameters.
 _OWN_SETTINGS: Final = ("lr_encoder", "lr_head")
 
 # Settings in which the runs of one comparison may differ.
@@ -35,7 +35,7 @@ _OF_ONE_RUN: Final = frozenset({"method", "parameters", "without", "seed"})
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A method with parameters of its own and without parts of it, written as it is read in tables:
+    """A method with its own parameters and without some of its parts, written as in tables:
     ``cfner with k=1 & lambda_base=1 without effect_o & curriculum``."""
 
     name: str
@@ -52,19 +52,19 @@ class MethodChoice:
         for pair in _listed(found["with"]):
             name, equals, value = pair.partition("=")
             if not equals:
-                raise ConfigError(f"'{pair}' in '{text.strip()}' sets nothing.", remedy=_HOW)
+                raise ConfigError(f"'{pair}' in '{text.strip()}' is not NAME=VALUE.", remedy=_HOW)
             parameters[name.strip()] = _value(value.strip())
         without = tuple(sorted(set(_listed(found["without"]))))
         choice = cls(found[1], tuple(sorted(parameters.items())), without)
         settings = choice.settings
         own = {name: value for name, value in parameters.items() if name not in settings}
-        create(found[1], own, without)  # a wrong name is an error before any work
+        create(found[1], own, without)  # raises for a wrong name before any work
         TrainingConfig.build(settings)
         return choice
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of what it is written with, the settings of the training."""
+        """The training settings among its own settings."""
         known = method_class(self.name).Parameters.model_fields
         return {k: v for k, v in self.parameters if k in _OWN_SETTINGS and k not in known}
 
@@ -74,7 +74,7 @@ class MethodChoice:
         return self.name + (f" with {with_}" if with_ else "") + (f" without {without}" if without else "")
 
     def applied_to(self, config: TrainingConfig) -> TrainingConfig:
-        """The same settings for this method. Parameters that it does not have were meant for others."""
+        """The same settings for this method. Parameters that it does not have are for other methods."""
         known, settings = method_class(self.name).Parameters.model_fields, self.settings
         common = {name: value for name, value in config.parameters.items() if name in known}
         own = {name: value for name, value in self.parameters if name not in settings}
@@ -87,24 +87,24 @@ _HOW = "Write for example: cfner, extendner, cfner with k=1 & lambda_base=1, cfn
 
 
 def parse_methods(text: str) -> list[MethodChoice]:
-    """Methods with commas between them."""
+    """Comma-separated methods."""
     choices = [MethodChoice.parse(part) for part in text.split(",") if part.strip()]
     if not choices:
-        raise ConfigError("No method was named.", remedy=_HOW)
+        raise ConfigError("No method was given.", remedy=_HOW)
     return list(dict.fromkeys(choices))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is to be run. ``uses``: files of methods that are not part of this program."""
+    """What to run. ``uses``: files of third-party methods."""
 
     source: Source
     division: Division
-    method: str  # as tables name it
-    config: TrainingConfig  # of this method, with its seed
+    method: str  # its name in tables
+    config: TrainingConfig  # for this method, with its seed
     uses: tuple[str, ...] = ()
     common: Mapping[str, Any] = field(default_factory=dict)  # parameters given to all methods of the grid
-    # what all others have, of settings that this method has of its own
+    # the common values of settings for which this method has its own
     instead_of: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -115,13 +115,14 @@ class Cell:
         return self.division.stream(corpus, self.source, self.seed)
 
     def _settings(self) -> dict[str, Any]:
-        """What decides a result. An encoder in a folder is the files there, wherever the folder is."""
+        """The settings that decide a result. A local encoder is identified by its files, not by its path."""
         settings, files = self.config.what_matters(), files_hash(self.config.encoder)
         return settings if files is None else settings | {"encoder": {"files": files}}
 
     def key(self, stream: TaskStream) -> str:
-        """Equal keys, equal results: the text, its division, the settings, a local encoder's files, the code
-        of a foreign method."""
+        """Equal keys mean equal results: the key covers the text, its division, the settings, a local
+        encoder's files, and the code of a third-party method.
+        """
         return settings_hash(
             {
                 "recipe": RECIPE,
@@ -145,7 +146,7 @@ class Cell:
 
     @property
     def shares_first_step(self) -> bool:
-        """Whether its first step is plain cross-entropy, as that of most methods is."""
+        """Whether its first step is plain cross-entropy, as for most methods."""
         return method_class(self.config.method).plain_first_step
 
     def shared(self, text: str) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class Cell:
         }
 
     def first_step(self) -> Cell:
-        """A cell whose first step stands for that of all cells with the same ``first_step_key``."""
+        """A cell whose first step is shared by all cells with the same ``first_step_key``."""
         if not self.shares_first_step:
             return self
         plain = MethodChoice("finetune")

@@ -1,4 +1,4 @@
-"""The demonstration: the same stream learned by plain fine-tuning and by the default method, side by side."""
+"""The demonstration: plain fine-tuning and the default method learn the same stream, side by side."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from cfner.training.config import TrainingConfig
 from cfner.training.progress import Progress
 
 METHODS: Final = ("finetune", "own-other")
-# What de-identification looks for: one type, then two a step. The fine types of the notes are joined where
-# nothing but the role tells them apart (a doctor's name from a patient's), so that each can be learned.
+# The types of de-identification: one type, then two per step. Fine types of the notes are joined where only
+# the role distinguishes them (a doctor's name from a patient's), so that each can be learned.
 TYPES: Final = ("AGE", "NAME", "DATE", "PLACE", "NUMBER")
 _COARSE: Final = {
     **dict.fromkeys(("PATIENT", "DOCTOR"), "NAME"),
@@ -36,15 +36,15 @@ _COARSE: Final = {
     **dict.fromkeys(("PHONE", "MEDICALRECORD", "IDNUM", "ZIP"), "NUMBER"),
 }
 FIRST, PER_STEP = 1, 2
-# Half of the test sentences are of templates that training has, with other names and numbers.
+# Half of the test sentences use training templates, with different names and numbers.
 _KNOWN_TEMPLATES = 0.5
 _SETTINGS: Final[dict[str, Any]] = {
     "precision": "fp32",  # the same figures on processors with and without bf16
     "lr_encoder": 3e-4,
 }
-_FROZEN: Final = {"minilm": 2}  # of six layers, so that it takes two minutes; other encoders may have fewer
-_EARLIER: Final = ("cfner",)  # what an earlier version called a model of the demo
-_MARK = "demo.json"  # names a folder as one that the demo may replace
+_FROZEN: Final = {"minilm": 2}  # of six layers, to take two minutes; other encoders may have fewer layers
+_EARLIER: Final = ("cfner",)  # names of demo models in earlier versions
+_MARK = "demo.json"  # marks a folder that the demo may replace
 _RESULTS, _PICTURE = "results.json", "f1_by_step.svg"
 
 
@@ -68,13 +68,13 @@ def run_demo(
 ) -> DemoResult:
     """Generate the corpus, learn it twice, write models, results.json and a picture into ``out``.
 
-    All of it is made beside ``out``, which it replaces at the end: a demo that is stopped leaves an earlier
-    one as it was.
+    Everything is written to a temporary folder, which replaces ``out`` at the end: a demo that is stopped
+    does not change an earlier one.
     """
     with atomic_folder(out, refuse=_refuse_strange) as aside:
         _sweep(aside)
         (aside / _MARK).write_text("{}\n")
-        with locked(aside):  # so that nobody sweeps it away
+        with locked(aside):  # so that no other demo removes it
             return _run(aside, demo_stream(size, seed), seed, epochs, encoder, watch, device)
 
 
@@ -104,7 +104,7 @@ def _run(
 
 
 def demo_stream(size: int, seed: int) -> TaskStream:
-    """Notes of which each step gets a part, and as many without labels, which remind every step."""
+    """Notes for the steps, and as many without labels for rehearsing old types."""
     notes, text = demo_corpus(size, seed)
     return TaskStream.split(
         notes,
@@ -118,7 +118,7 @@ def demo_stream(size: int, seed: int) -> TaskStream:
 
 
 def demo_corpus(size: int, seed: int) -> tuple[Corpus, tuple[Sentence, ...]]:
-    """(labelled notes, as many more for reminders)."""
+    """(labelled notes, as many more for rehearsing)."""
     made = generate(
         train=2 * size, dev=1, test=max(size // 4, 1), seed=seed, known_templates=_KNOWN_TEMPLATES
     )
@@ -143,18 +143,18 @@ def _telling_sentence(stream: TaskStream) -> Sentence:
 
 
 def _refuse_strange(out: Path) -> None:
-    """Anything that is not an earlier demo's stays untouched."""
+    """Refuse a folder that is not an earlier demo's."""
     strange = [] if is_free(out) else sorted(_not_ours(out))
     if strange:
         raise ModelError(
-            "The folder holds something that was not written by the demo.",
+            "The folder contains files that the demo did not write.",
             where=str(strange[0]),
-            remedy="Choose another folder with `out`, or move this away.",
+            remedy="Choose a different folder with `out`, or move this one away.",
         )
 
 
 def _sweep(aside: Path) -> None:
-    """Remove what demos left beside it that were killed; one that is still running holds its lock."""
+    """Remove temporary folders of killed demos; a running demo holds its lock."""
     beginning = aside.name.rpartition("-")[0]
     for left in aside.parent.glob(f"{glob.escape(beginning)}-*"):
         if left == aside or not (left / _MARK).is_file():
@@ -168,7 +168,7 @@ def _sweep(aside: Path) -> None:
 
 
 def _not_ours(out: Path) -> Iterator[Path]:
-    """Files beside the demo's, and steps that somebody added to its models."""
+    """Files that the demo did not write, and steps that were added to its models."""
     if not (out / _MARK).is_file():
         yield out
     yield from foreign_items(out, {_MARK, _RESULTS, _PICTURE, *METHODS, *_EARLIER})

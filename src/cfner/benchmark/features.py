@@ -1,4 +1,4 @@
-"""Where a model puts words of a few types: the points of a t-SNE picture."""
+"""Features of words of a few types: the points of a t-SNE picture."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WORDS_PER_TYPE: Final = 100
 def word_features(tagger: ContinualTagger, sentences: Sequence[Sentence]) -> dict[str, Any]:
     """Features of the first words of each of the most frequent types (ties: by name), up to a number each.
 
-    The same words for every model that is shown the same sentences.
+    The same words for every model on the same sentences.
     """
     kept = [sentence for sentence in sentences if len(sentence)]
     mentions = mention_counts(kept)
     types = sorted(sorted(mentions), key=lambda type_: -mentions[type_])[:TYPES]
     room = dict.fromkeys(types, WORDS_PER_TYPE)
-    chosen: dict[int, int] = {}  # word of all words -> number of its type
+    chosen: dict[int, int] = {}  # index of a word -> number of its type
     start = 0
     for sentence in kept:
         for span in sentence.spans:

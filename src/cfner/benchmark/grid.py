@@ -1,13 +1,13 @@
-"""A grid of runs in a folder: what was asked for, what is finished, and the results of all.
+"""A grid of runs in a folder: what was requested, what is finished, and all results.
 
     RUNS/
-      grid.json              every cell that was asked for, and how it stands
+      grid.json              every requested cell, and its state
       results.json, results.csv   the finished ones, in the order of the grid
       cells/KEY/             job.json, log.txt, and result.json, counts.npz, features.npz or error.json
       first/KEY/             a first step that several cells begin with
 
-A cell's folder is named by a hash of all that its result depends on, so nothing is done twice, and nothing
-that was finished is done again unless something that matters changed.
+A cell's folder is named by a hash of all that its result depends on. So nothing is run twice, and a finished
+cell is run again only if something that affects its result changed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def cells_of(
     known = {name for method in methods for name in method_class(method.name).Parameters.model_fields}
     for name in config.parameters.keys() - known:
         raise ConfigError(f"None of the methods has a parameter '{name}'.", remedy=nearest(name, known))
-    config = config.model_copy(update={"encoder": recorded(config.encoder)})  # right in every process
+    config = config.model_copy(update={"encoder": recorded(config.encoder)})  # valid in every process
     for source in sources:
         for division in divisions:
             for method in methods:
@@ -65,14 +65,14 @@ def cells_of(
 
 @dataclass(frozen=True)
 class Planned:
-    """A cell with its keys, computed from the data as it is now."""
+    """A cell with its keys, computed from the current data."""
 
     cell: Cell
     key: str
     first_key: str
-    data: str  # the corpus' name
-    text: str  # a hash of what it holds
-    left_out: tuple[str, ...]  # what of it no step learns from, in words
+    data: str  # the name of the corpus
+    text: str  # a hash of its content
+    left_out: tuple[str, ...]  # which parts of it no step learns from
 
     @property
     def place(self) -> str:
@@ -102,10 +102,10 @@ def plan(cells: Iterable[Cell]) -> list[Planned]:
         left_out = (*read(cell.source).report.left_out(), *stream.left_out())
         one = Planned(cell, *keys, stream.corpus_name, text_of(cell.source), left_out)
         other = planned.setdefault(one.key, one)
-        if other.cell.method != cell.method:  # tables would have the run under one of its names only
+        if other.cell.method != cell.method:  # tables would show the run under one of its names only
             raise ConfigError(
-                f"'{other.cell.method}' and '{cell.method}' are the same run, since parameters that are "
-                "given to all methods are given to both.",
+                f"'{other.cell.method}' and '{cell.method}' are the same run, because parameters for all "
+                "methods apply to both.",
                 remedy="Leave one of them out, or do not give the parameter to all methods.",
             )
     return list(planned.values())
@@ -118,35 +118,35 @@ def _text_hash(corpus: Corpus) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """Work for one process: a cell, or a first step that ``needs`` of others name."""
+    """Work for one process: a cell, or a first step that other jobs ``need``."""
 
     folder: Path
     name: str
-    needs: Path | None = None  # the folder of a first step that must be finished before
+    needs: Path | None = None  # the folder of a first step that must be finished first
 
 
 class GridFolder:
-    """RUNS. Cells of earlier grids in the same folder stay in it."""
+    """The folder RUNS. Cells of earlier grids in the same folder stay in it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def finished(self, planned: Iterable[Planned]) -> list[Planned]:
-        """Those of them that have a result here."""
+        """Those that have a result here."""
         return [one for one in planned if (self._cell(one.key) / RESULT).is_file()]
 
     def result(self, one: Planned) -> dict[str, Any]:
-        """What a finished run found."""
+        """The result of a finished run."""
         found: dict[str, Any] = self._read(f"cells/{one.key}/{RESULT}")
         return found
 
     def add(self, planned: Sequence[Planned], name: str | None, *, keep_models: bool = False) -> list[Job]:
-        """Write down what is asked for; the jobs that are left to do, shared first steps first."""
+        """Record what is requested; returns the jobs that are left, shared first steps first."""
         if not (self.path / GRID).is_file() and not is_free(self.path):
             raise ModelError(
-                "The folder is not empty and holds no grid of runs.",
+                "The folder is not empty and does not contain a grid of runs.",
                 where=str(self.path),
-                remedy="Choose another folder with `out`.",
+                remedy="Choose a different folder with `out`.",
             )
         self.path.mkdir(parents=True, exist_ok=True)
         left = [one for one in planned if not (self._cell(one.key) / RESULT).is_file()]
@@ -184,8 +184,8 @@ class GridFolder:
             row["state"], row["error"] = "waiting", None
             if (folder / RESULT).is_file():
                 row["state"] = "finished"
-                # what it is called may have changed since (a renamed folder of data, a parameter now given
-                # to all methods), what was computed has not
+                # its name may have changed since (a renamed data folder, a parameter now given to all
+                # methods), but not its result
                 names = {name: row[name] for name in ("data", "method", "shared")}
                 result = self._read(f"cells/{row['key']}/{RESULT}") | names
                 runs.append(result if row["labels"] == "own" else _without_confusions(result))
@@ -200,13 +200,13 @@ class GridFolder:
         return self.path / "cells" / key
 
     def grid(self) -> dict[str, Any]:
-        """What grid.json holds."""
+        """The content of grid.json."""
         grid: dict[str, Any] = self._read(GRID)
         if any("shared" not in row for row in grid["cells"]):
             raise ModelError(
                 "The grid was written by an earlier version, which did not record the settings of its runs.",
                 where=str(self.path / GRID),
-                remedy="Choose another folder with `out`.",
+                remedy="Choose a different folder with `out`.",
             )
         return grid
 
@@ -221,12 +221,12 @@ class GridFolder:
 
 
 def rows_joined(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Old rows with newer ones in their places. A run has a row in every comparison that it is a part of."""
+    """Old rows, replaced by newer ones. A run has a row in each comparison that it is in."""
     return list({(row["key"], settings_hash(row["shared"])): row for row in rows}.values())
 
 
 def _without_confusions(run: dict[str, Any]) -> dict[str, Any]:
-    """Of a run that keeps old slices: every type is learned in every step, so none is old and none new."""
+    """For a run that keeps old slices: every step learns every type, so there are no old and new types."""
     return run | {"confusion": None, "steps": [step | {"confusion": None} for step in run["steps"]]}
 
 

@@ -1,9 +1,9 @@
-"""A league: all methods on the same streams, each at the best of three settings of its own knob.
+"""A league: all methods on the same streams, each at the best of three settings of its knob.
 
-The knob is the weight of what a method keeps of the old, or the learning rates where it has no such weight.
-Half of it, the usual value and twice that are tried on dev data, with one seed on one stream. Then every
-method is scored on test data, with its best setting and other seeds. The search is part of the grid: it is
-never done twice, and the usual value is the same run as in any other grid.
+The knob is the weight of keeping old types, or the learning rates where a method has no such weight. Half,
+once and twice the usual value are tried on dev data, with one seed on one stream. Then every method is scored
+on test data, with its best setting and different seeds. The search is part of the grid: it is never done
+twice, and the usual value is the same run as in any other grid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cfner.benchmark.yardstick import FIXED, STREAMS
 from cfner.methods.registry import create, method_class
 from cfner.training.config import TrainingConfig
 
-FACTORS: Final = (1.0, 0.5, 2.0)  # the usual value first: it wins where others are no better
+FACTORS: Final = (1.0, 0.5, 2.0)  # the usual value first: it wins ties
 RATES: Final = "the learning rates"
 JUDGED_BY: Final = "last_micro_f1"
 
@@ -46,8 +46,8 @@ def league_stream(
     score_every: int | None = None,
     min_mentions: int | None = None,
 ) -> LeagueStream:
-    """``given``: the settings that somebody chose. A corpus of the yardstick has that one's division and
-    settings wherever nothing else is given, so that its runs are the same ones.
+    """``given``: the settings that the user chose. A corpus of the yardstick otherwise has the yardstick's
+    division and settings, so that its runs are shared with it.
     """
     own = next((stream for stream in STREAMS if stream.corpus == Path(path).name), None)
     if own is None:
@@ -71,7 +71,7 @@ def league_stream(
 
 
 def knob_of(method: str, config: TrainingConfig) -> tuple[str, dict[str, float]]:
-    """(what is tried of a method, in words; its usual values by name). A weight of 0 cannot be tried."""
+    """(the name of a method's knob; its usual values by parameter). A weight of 0 cannot be tried."""
     kind = method_class(method)
     known = {k: v for k, v in config.parameters.items() if k in kind.Parameters.model_fields}
     if kind.knob is not None:
@@ -82,7 +82,7 @@ def knob_of(method: str, config: TrainingConfig) -> tuple[str, dict[str, float]]
 
 
 def settings_of(method: str, config: TrainingConfig) -> dict[float, MethodChoice]:
-    """What is tried, by the factor of the knob. With a factor of 1 it is the method as any grid has it."""
+    """The settings to try, by the factor of the knob. With factor 1 it is the same run as in any grid."""
     values = knob_of(method, config)[1]
     return {
         factor: MethodChoice(
@@ -107,7 +107,7 @@ def scored_cells(
     seeds: Sequence[int],
     uses: Sequence[str] = (),
 ) -> list[Cell]:
-    """Each method as it was chosen, on all streams, scored on test data."""
+    """Each method with its chosen setting, on all streams, scored on test data."""
     return [
         cell
         for stream in streams
@@ -118,7 +118,7 @@ def scored_cells(
 def choose(folder: GridFolder, planned: Sequence[Planned], stream: LeagueStream) -> dict[str, Searched]:
     """The best setting of each method, by F1 after the last step on dev data.
 
-    ``planned``: the search, which must be finished.
+    ``planned``: the cells of the search, which must be finished.
     """
     by_name = {one.cell.method: one for one in planned}
     found = {}

@@ -1,4 +1,4 @@
-"""What a league tried and chose for each method, written down beside its runs."""
+"""The record of what a league tried and chose for each method, saved with its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAGUE: Final = "league.json"
 
 
 class Tried(NamedTuple):
-    """One setting of a method. ``method``: as tables name it with this setting."""
+    """One setting of a method. ``method``: its name in tables with this setting."""
 
     factor: float
     method: str
@@ -24,7 +24,7 @@ class Tried(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """What was tried of a method, on dev data. ``chosen``: the best, as tables name it."""
+    """The settings tried for a method, on dev data. ``chosen``: the name of the best in tables."""
 
     knob: str
     chosen: str
@@ -37,7 +37,7 @@ _FILE = TypeAdapter(dict[str, Searched])
 
 
 def read_league(folder: Path) -> dict[str, Searched]:
-    """By method; empty where there was no league."""
+    """By method; empty if there was no league."""
     file = folder / LEAGUE
     if not file.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Grids that were computed on several machines, joined in one folder."""
+"""Merges grids from several machines into one folder."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from cfner.files.json_files import read_json, write_json_atomic
 from cfner.files.lock import locked
 from cfner.files.owned import is_free
 
-# not what was found, but what it is called and what it cost, which may differ from machine to machine
+# names and costs, which may differ between machines; everything else must be equal
 _NAMES = frozenset({"data", "method", "shared", "measured"})
 
 
 class Merged(NamedTuple):
     new: int  # finished runs that the folder did not have
-    same: int  # that several of the folders have
+    same: int  # runs that are in several of the folders
 
 
 def merge(folders: Sequence[Path], out: Path) -> Merged:
-    """Copy the finished runs of all grids into ``out``, a free folder or a grid, which keeps what it has.
+    """Copy the finished runs of all grids into ``out``, an empty folder or a grid, which keeps its runs.
 
-    A run that several folders have must have found the same in all of them: otherwise nothing is copied.
+    A run that is in several folders must have the same result in all of them: otherwise nothing is copied.
     """
     for folder in folders:
         if not (folder / GRID).is_file():
@@ -39,9 +39,9 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
             raise ConfigError("A grid cannot be merged into itself.", where=str(out), remedy="Leave it out.")
     if not (out / GRID).is_file() and not is_free(out):
         raise ModelError(
-            "The folder is not empty and holds no grid of runs.",
+            "The folder is not empty and does not contain a grid of runs.",
             where=str(out),
-            remedy="Choose another folder with `out`.",
+            remedy="Choose a different folder with `out`.",
         )
     out.mkdir(parents=True, exist_ok=True)
     with locked(out):
@@ -64,7 +64,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
 
 
 def _finished(folders: Sequence[Path]) -> tuple[dict[str, Path], int]:
-    """(where the result of each finished run is, the first place; how many were in several places)."""
+    """(the first folder with the result of each finished run; how many are in several folders)."""
     found: dict[str, Path] = {}
     same = 0
     for folder in folders:
@@ -85,17 +85,17 @@ def _refuse_contradiction(row: dict[str, Any], one: Path, other: Path) -> None:
     differ = [name for name in names if results[0].get(name) != results[1].get(name)]
     if differ:
         raise ConfigError(
-            f"Two results of one run contradict each other: {row['method']}, {row['data']} "
-            f"FG-{row['first']}-PG-{row['per_step']}, seed {row['seed']} has another "
+            f"Two results of one run differ: {row['method']}, {row['data']} "
+            f"FG-{row['first']}-PG-{row['per_step']}, seed {row['seed']} has a different "
             f"{', '.join(differ[:3])} in {other} than in {one}. Nothing was merged.",
             where=str(other / "cells" / row["key"]),
             remedy="The machines do not compute the same. Delete that folder in the grid that you trust "
-            "less, or run the whole comparison on machines of one kind.",
+            "less, or run the complete comparison on machines of one kind.",
         )
 
 
 def _leagues(folders: Sequence[Path]) -> dict[str, Searched]:
-    """What was chosen for each method; refused where two leagues chose differently."""
+    """The chosen setting of each method; an error if two leagues chose differently."""
     joined: dict[str, Searched] = {}
     for folder in folders:
         for method, told in read_league(folder).items():

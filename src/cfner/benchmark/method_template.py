@@ -1,4 +1,4 @@
-"""The file that ``cfner bench add-method`` writes: a whole method, small enough to be changed at once."""
+"""The file that ``cfner bench add-method`` writes: a complete method, small enough to change at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cfner.methods.registry import method_names
 _FILE = Template('''\
 """$title: a method of your own.
 
-A method says which losses a step minimises; the loop, the teacher's scores, matching, evaluation and saving
-are the program's. Change ``objective`` and you have another method. Try it:
+A method defines the losses that a step minimises; cfner has the loop, the teacher's scores, matching,
+evaluation and saving. Change ``objective`` to make a different method. Try it:
 
     cfner train DATA --use $file --method $name --out RUN
     cfner bench run --data DATA --use $file --methods $name,cfner,extendner --out RUNS
@@ -56,11 +56,11 @@ class $stem(Method):
     title: ClassVar[str] = "$title"
     paper: ClassVar[str] = "yours"
     good_for: ClassVar[str] = "A start."
-    promise: ClassVar[str] = DISTILS  # what users are told about their old types, in your own words
+    promise: ClassVar[str] = DISTILS  # what users read about their old types, in your own words
     Parameters = ${stem}Parameters
 
     def objective(self, ctx: StepContext) -> Objective:
-        """The terms of a step after the first. ``ctx`` says how many types are old and new, and epochs.
+        """The terms of a step after the first. ``ctx`` has the numbers of old and new types, and epochs.
 
         Terms to choose from are in ``cfner.methods``. A new one is a subclass of ``Term``, a dataclass with a
         ``name``, a ``role`` ("learn_new" or "keep_old") and a ``__call__`` that takes TermInputs (scores,
@@ -75,13 +75,13 @@ class $stem(Method):
 
 
 def method_file(name: str, file: Path) -> str:
-    """The text of a file with a method of that name."""
+    """The text of a file with a method of this name."""
     stem = "".join(part.capitalize() for part in re.split(r"[^a-zA-Z0-9]+", name) if part)
     if not re.fullmatch(r"[a-z][a-z0-9_+-]*", name) or not stem.isidentifier() or keyword.iskeyword(stem):
         raise ConfigError(
             f"'{name}' cannot be a method's name.",
-            remedy="Use small letters, digits and hyphens, beginning with a letter: my-method.",
+            remedy="Use lower-case letters, digits and hyphens, beginning with a letter: my-method.",
         )
     if name in method_names():
-        raise ConfigError(f"There is a method '{name}' already.", remedy="Choose another name.")
+        raise ConfigError(f"There is already a method '{name}'.", remedy="Choose a different name.")
     return _FILE.substitute(name=name, stem=stem, title=stem, file=str(file))

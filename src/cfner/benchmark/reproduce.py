@@ -1,5 +1,5 @@
-"""The paper's tables and figures as grids: on its corpora, which are licensed and the user's to bring, or as
-the same comparison on anybody's data."""
+"""The paper's tables and figures as grids: on its licensed corpora, which the user must have, or as the same
+comparison on other data."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def recipe(name: str) -> Recipe:
 
 
 def expected_files(name: str) -> str:
-    """In one sentence, what the user has to bring."""
+    """One sentence about the files that the user must provide."""
     folders = [f"{CORPORA[corpus]}/ ({corpus})" for corpus in recipe(name).settings]
     listed = folders[0] if len(folders) == 1 else f"{', '.join(folders[:-1])} and {folders[-1]}"
     return (
@@ -120,12 +120,12 @@ def cells_on_paper_corpora(
     anyway: bool = False,
     epochs_given: bool = False,
 ) -> list[Cell]:
-    """The paper's own grid. ``anyway``: although the counts are not the paper's."""
+    """The paper's own grid. ``anyway``: run even if the counts are not the paper's."""
     wanted = recipe(name)
     unknown = [corpus for corpus in only if corpus not in wanted.settings]
     if unknown:
         raise ConfigError(
-            f"'{name}' is not about '{unknown[0]}'.", remedy=nearest(unknown[0], wanted.settings)
+            f"'{name}' does not use '{unknown[0]}'.", remedy=nearest(unknown[0], wanted.settings)
         )
     cells: list[Cell] = []
     for corpus, settings in wanted.settings.items():
@@ -133,7 +133,7 @@ def cells_on_paper_corpora(
             continue
         folder = root / CORPORA[corpus]
         if not folder.is_dir():
-            raise CorpusError("The corpus is not there.", where=str(folder), remedy=expected_files(name))
+            raise CorpusError("The corpus does not exist.", where=str(folder), remedy=expected_files(name))
         types = check_counts(corpus, Corpus.read(folder), folder, anyway=anyway)
         source = Source(str(folder.resolve()), every=every, order=types)
         for division in wanted.divisions(settings):
@@ -153,7 +153,7 @@ def cells_on_other_data(
 
 
 def check_counts(name: str, corpus: Corpus, folder: Path, *, anyway: bool) -> tuple[str, ...]:
-    """Are these the paper's files? The types that the paper learned, in its order."""
+    """Check that these are the paper's files; returns the types that the paper learned, in its order."""
     paper = statistics(name)
     order = next((names for names in (paper.types, paper.labels) if set(names).issubset(corpus.types)), None)
     if order is None:
@@ -169,7 +169,7 @@ def check_counts(name: str, corpus: Corpus, folder: Path, *, anyway: bool) -> tu
         "sentences": sum(len(split) for split in splits),
         "mentions": sum(span.type in order for split in splits for s in split for span in s.spans),
     }
-    # the paper gives thousands; 2 % for what counts as a sentence
+    # the paper rounds to thousands; 2 % more because sentences can be counted in different ways
     wrong = [
         f"{found[what]:,} {what} (the paper: {said:,})"
         for what, said in wanted.items()
@@ -177,9 +177,9 @@ def check_counts(name: str, corpus: Corpus, folder: Path, *, anyway: bool) -> tu
     ]
     if wrong and not anyway:
         raise CorpusError(
-            f"This is not {name} as the paper had it: {' and '.join(wrong)}.",
+            f"This is not {name} as in the paper: {' and '.join(wrong)}.",
             where=str(folder),
-            remedy="Bring the files that the paper used, or go on with `anyway=True`.",
+            remedy="Use the files that the paper used, or continue with `anyway=True`.",
         )
     return order
 

@@ -1,4 +1,4 @@
-"""Carrying out a grid: jobs go to a backend as places get free; a failed one does not stop the others."""
+"""Runs a grid: jobs go to a backend as slots become free; a failed job does not stop the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOOK_EVERY = 0.25  # seconds
 
 @dataclass
 class Standing:
-    """How a grid stands; what a live view draws."""
+    """The state of a grid, for a live view."""
 
     slots: int
     waiting: list[Job]
@@ -35,7 +35,7 @@ class Standing:
         return len(self.waiting) + len(self.running) + len(self.finished) + len(self.failed)
 
     def seconds_left(self) -> float | None:
-        """By the mean of those that ended; None before one has."""
+        """From the mean time of finished jobs; None before the first has finished."""
         if not self.took:
             return None
         mean = sum(self.took) / len(self.took)
@@ -51,7 +51,7 @@ class Watcher(Protocol):
 
 
 def run_grid(folder: GridFolder, jobs: Sequence[Job], backend: Backend, watcher: Watcher) -> Standing:
-    """Run what is left. Results are written whenever a cell ends, so there is always something to look at."""
+    """Run the jobs that are left. Results are written whenever a cell ends."""
     standing = Standing(backend.slots, list(jobs))
     with locked(folder.path):
         folder.write_results()
@@ -102,7 +102,7 @@ def _end(standing: Standing, place: Path, code: int, watcher: Watcher) -> None:
 
 
 def _error_of(job: Job, code: int) -> str:
-    """What the worker wrote down; for one that could not, how it ended and its last words."""
+    """The error that the worker wrote; if it could not, its exit code and last lines of output."""
     file = job.folder / ERROR
     if not file.is_file():
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -1,4 +1,4 @@
-"""Where a run's text comes from, how much of it is taken, and how it is divided into steps."""
+"""The text of a run, which part of it is used, and how it is divided into steps."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LABELS: Final = ("own", "none", "current")
 
 @dataclass(frozen=True)
 class Source:
-    """A corpus, and which part of it counts. Data in memory is a Corpus in place of a path."""
+    """A corpus, and which part of it is used. Data in memory is a Corpus in place of a path."""
 
     path: str | Corpus
     format: str | None = None
     tag_column: str | int | None = None
     every: int = 1
-    score_every: int | None = None  # None: as ``every``
+    score_every: int | None = None  # None: the same as ``every``
     score_on: str = "test"
     min_mentions: int = 50
     order: tuple[str, ...] | None = None
@@ -50,13 +50,13 @@ class Source:
         tag_column: str | int | None,
         **part: Any,
     ) -> Source:
-        """Of what ``train`` is given."""
+        """From the arguments of ``train``."""
         memory = not isinstance(data, str | Path)
         path = Corpus.read(data, format=format, tag_column=tag_column) if memory else str(data)
         return cls(path, format, tag_column, unlabelled=tuple(map(_text_given, unlabelled)), **part)
 
     def facts(self) -> dict[str, Any]:
-        """Which part of the text counts and how; not where it is, which does not change a result."""
+        """Which part of the text is used and how; without its path, which does not affect a result."""
         return {
             "every": self.every,
             "score_every": self.score_every or self.every,
@@ -67,7 +67,7 @@ class Source:
         }
 
     def taken(self) -> dict[str, Any]:
-        """What is not as by default, of which part of the text counts."""
+        """The settings about the used part of the text that differ from the defaults."""
         usual = Source(self.path)
         given = {name: getattr(self, name) for name in ("every", "score_every", "score_on")}
         unlabelled = [_name(text) for text in self.unlabelled]
@@ -75,22 +75,22 @@ class Source:
         return told | ({"unlabelled": unlabelled} if unlabelled else {})
 
     def read(self) -> Corpus:
-        """The corpus, thinned; what steps are scored on is its ``test``."""
+        """The corpus, thinned; the split to score on is its ``test``."""
         whole = self._whole()
         scored = whole.every(self.score_every or self.every)
         test = scored.test if self.score_on == "test" else scored.dev
         return replace(whole.every(self.every), test=test)
 
     def text(self) -> tuple[Sentence, ...]:
-        """The unlabelled text that later steps are reminded by; labels that it has are dropped."""
+        """The unlabelled text for rehearsing old types in later steps; its labels are dropped."""
         parts = (self._rest() if text == REST else unlabelled_text(text) for text in self.unlabelled)
         return tuple(sentence for part in parts for sentence in part)
 
     def _rest(self) -> Iterable[Sentence]:
         if self.every == 1:
             raise ConfigError(
-                "There is no rest of the training sentences: all of them are taken.",
-                remedy="Take each n-th with `every`, or name files of unlabelled text.",
+                "There are no remaining training sentences: all of them are used.",
+                remedy="Use every n-th sentence with `every`, or give files of unlabelled text.",
             )
         return (s for number, s in enumerate(self._whole().train) if number % self.every and len(s))
 
@@ -99,7 +99,7 @@ class Source:
 
 
 def _text_given(text: Any) -> str | Corpus:
-    """A path as it is; texts in memory as a corpus that is called by the hash of its sentences."""
+    """A path unchanged; texts in memory as a corpus named by the hash of its sentences."""
     if isinstance(text, str | Path) and is_file(text):
         return str(text)
     sentences = unlabelled_text([text] if isinstance(text, str | Sentence) else text)
@@ -112,13 +112,13 @@ def _name(text: str | Corpus) -> str:
 
 @cache
 def _text(source: Source) -> tuple[Sentence, ...]:
-    """A grid asks for the same text once per seed and method."""
+    """Cached: a grid needs the same text once per seed and method."""
     return source.text()
 
 
 @dataclass(frozen=True)
 class Division:
-    """How a corpus becomes a stream. ``labels``: which labels a step's training data carries.
+    """How a corpus becomes a stream. ``labels``: which labels a step's training data has.
 
     "own": the step's own types, as in continual learning. "none" and "current" are the two curves of the
     paper's first figure, where old slices are kept; see accumulated_stream.py.

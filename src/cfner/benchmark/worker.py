@@ -1,7 +1,7 @@
-"""One job of a grid in a process of its own: ``python -m cfner.benchmark.worker FOLDER``.
+"""Runs one job of a grid in a separate process: ``python -m cfner.benchmark.worker FOLDER``.
 
-The folder holds ``job.json``. What comes out: ``result.json`` (with ``counts.npz`` and ``features.npz`` for a
-cell), or ``error.json``. While it runs, ``progress.json`` says how far it is. A job that was stopped goes on
+The folder contains ``job.json``. The worker writes ``result.json`` (with ``counts.npz`` and ``features.npz``
+for a cell), or ``error.json``. While it runs, ``progress.json`` says how far it is. A stopped job resumes
 where it was.
 """
 
@@ -35,7 +35,7 @@ FIRST: Final = "first"
 
 
 def progress_in(folder: Path) -> dict[str, Any]:
-    """What a job said last; empty before it said anything, or if the power failed while it did."""
+    """A job's last progress; empty before the first, or if a power cut damaged the file."""
     try:
         return dict(json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -43,11 +43,11 @@ def progress_in(folder: Path) -> dict[str, Any]:
 
 
 class FileProgress:
-    """How far the job is, in a file, at most once a second."""
+    """Writes the progress of the job to a file, at most once a second."""
 
     def __init__(self, folder: Path, steps: int) -> None:
         self.file = folder / PROGRESS
-        earlier: float = progress_in(folder).get("seconds", 0.0)  # starts of the same job count
+        earlier: float = progress_in(folder).get("seconds", 0.0)  # includes earlier starts of the same job
         self.began = time.monotonic() - earlier
         self.said = 0.0
         self.now: dict[str, Any] = {"steps": steps}
@@ -90,7 +90,7 @@ def run_job(folder: Path) -> None:
         raise ConfigError(
             "The data, the encoder or a method's file changed since this run was planned.",
             where=str(cell.source.path),
-            remedy="Start the grid again: it plans anew, and keeps what is still valid.",
+            remedy="Start the grid again: it plans from scratch and keeps valid results.",
         )
     if first_only:
         stream = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])
@@ -115,7 +115,7 @@ def _write_result(
     sentences = sum(1 for sentence in last if len(sentence))
     write_arrays(folder / "counts.npz", counts_of_run(folder / "run", stream.types_per_step, sentences))
     write_arrays(folder / "features.npz", word_features(tagger, last))
-    if job["first"] is not None:  # what the shared step took is part of what this method takes
+    if job["first"] is not None:  # the time of the shared first step counts for this method too
         shared = json.loads((Path(job["first"]) / RESULT).read_text(encoding="utf-8"))["measured"]
         measured["seconds"] += shared["seconds"]
         measured["peak_memory"] = max(measured["peak_memory"], shared["peak_memory"])
@@ -141,7 +141,7 @@ def main(arguments: list[str]) -> int:
     (folder / ERROR).unlink(missing_ok=True)
     try:
         run_job(folder)
-    except Exception as error:  # whatever went wrong is recorded, and must not stop other runs
+    except Exception as error:  # any error is recorded, and must not stop other runs
         text = str(error) if isinstance(error, CfnerError) else f"{type(error).__name__}: {error}"
         write_json_atomic(folder / ERROR, {"error": text, "traceback": traceback.format_exc()})
         traceback.print_exc()
@@ -150,8 +150,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _end_with_parent() -> None:
-    """The parent holds the other end of stdin; when it is gone, however it went, so is this."""
-    while os.read(sys.stdin.fileno(), 4096):  # not stdin.read: its lock would be held when the worker ends
+    """The parent holds the other end of stdin; when the parent ends for any reason, this process ends."""
+    while os.read(sys.stdin.fileno(), 4096):  # not stdin.read: it would hold a lock when the worker ends
         pass
     os._exit(75)
 

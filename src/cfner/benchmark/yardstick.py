@@ -1,8 +1,8 @@
 """The yardstick: four fixed streams on which methods are measured, with and without unlabelled text.
 
-Everything about a stream is fixed but the method and the seed, so that figures of different days can be
-compared. Settings are chosen on dev data with seeds 0 and 1. The table is made once, on test data, with other
-seeds.
+Everything about a stream is fixed except the method and the seed, so that figures of different days can be
+compared. Settings are chosen on dev data with seeds 0 and 1. The table is made once, on test data, with
+different seeds.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Stream:
     every: int
     epochs: int
     min_mentions: int = 50
-    score_every: int = 2  # enough mentions to count, and scoring does not take longer than training
-    methods: tuple[str, str] | None = None  # other methods than the usual ones: slices only, with text
+    score_every: int = 2  # enough mentions, and scoring takes no longer than training
+    methods: tuple[str, str] | None = None  # instead of the usual methods: slices only, with text
 
     def source(self, root: Path, score_on: str, text: bool) -> Source:
         folder = root / self.corpus
         if not folder.is_dir():
             raise CorpusError(
-                "A corpus of the yardstick is not there.",
+                "A corpus of the yardstick is missing.",
                 where=str(folder),
-                remedy=f"Give the folder that holds {', '.join(stream.corpus for stream in STREAMS)}.",
+                remedy=f"Give the folder that contains {', '.join(stream.corpus for stream in STREAMS)}.",
             )
         return Source(
             str(folder.resolve()),
@@ -70,7 +70,7 @@ STREAMS: Final = (
         methods=("own-other, cfner, finetune, joint-own, joint", "own-other, cfner"),
     ),
 )
-# fixed, so that a later default does not make finished runs into others; min_updates is moot where epochs are
+# fixed, so that new defaults do not change finished runs; min_updates has no effect where epochs are set
 FIXED: Final[dict[str, Any]] = {
     **{"encoder": "minilm", "batch_size": 8, "precision": "fp32"},
     **{"select_on": "last", "min_updates": 0},
@@ -88,8 +88,8 @@ def yardstick_cells(
     with_text: str | None = None,
     uses: Sequence[str] = (),
 ) -> list[Cell]:
-    """``streams``: corpora to take (default: all but the long one). ``slices_only`` and ``with_text``: other
-    methods than the usual ones, as tables name them; an empty text is none. ``uses``: files of methods.
+    """``streams``: corpora to use (default: all but the long one). ``slices_only`` and ``with_text``: methods
+    instead of the usual ones, as in tables; an empty string means none. ``uses``: files of methods.
     """
     known = {stream.corpus: stream for stream in STREAMS}
     for name in streams:

@@ -1,7 +1,7 @@
-"""Figures that others have published, as data: what a run here may be set beside.
+"""Published figures as data, to compare runs with.
 
-Each JSON file is one table, transcribed as printed. A figure that cannot be right as printed stays as it is
-and says so in ``doubtful``.
+Each JSON file is one table, transcribed as printed. A figure that cannot be right as printed is kept, and
+``doubtful`` says why.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Figure:
     """Micro and macro F1 in percent, means over the steps; deviations over seeds where they are printed."""
 
     table: str  # main, ablation, hyper-parameters, combination, random sampling, later
-    source: str  # the publication, to be shown
-    where: str  # the place in it
+    source: str  # the publication, for display
+    where: str  # the table or page in it
     data: str
     first: int
     per_step: int
-    method: str  # under the name that it has here, if it exists here
-    printed: str  # as the publication names it
+    method: str  # cfner's name of the method, if it has it
+    printed: str  # the publication's name
     micro: float | None = None
     micro_std: float | None = None
     macro: float | None = None
@@ -47,10 +47,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class CorpusStatistics:
-    """What the paper says of a corpus: counts over all splits together, rounded to thousands.
+    """The paper's figures about a corpus: counts over all splits together, rounded to thousands.
 
-    ``types`` are named as in the paper and stand in the order in which they are learned; ``labels`` are what
-    the corpus's files call them. ``splits``: exact counts of others, since the paper gives none.
+    ``types`` are named as in the paper, in the order in which they are learned; ``labels`` are their names in
+    the corpus's files. ``splits``: exact counts from other sources, since the paper gives none.
     """
 
     name: str
@@ -64,19 +64,19 @@ class CorpusStatistics:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The types under the names that they have in the corpus's files, in the order of ``types``."""
+        """The names of the types in the corpus's files, in the order of ``types``."""
         return tuple(self.in_files.get(type_, type_) for type_ in self.types)
 
 
 @dataclass(frozen=True)
 class Published:
-    """Everything at once, with a few ways to ask."""
+    """All published figures."""
 
     figures: tuple[Figure, ...]
     corpora: Mapping[str, CorpusStatistics]
 
     def of(self, data: str, first: int, per_step: int) -> tuple[Figure, ...]:
-        """The figures of one corpus (whatever the spelling of its name) in one setting."""
+        """The figures of one corpus (in any spelling of its name) in one setting."""
         return tuple(
             figure
             for figure in self.figures
@@ -85,7 +85,7 @@ class Published:
 
 
 def same_corpus(one: str, other: str) -> bool:
-    """'CoNLL2003', 'conll-2003' and 'data/conll_2003' are one corpus."""
+    """'CoNLL2003', 'conll-2003' and 'data/conll_2003' are the same corpus."""
     return _plain(one) == _plain(other)
 
 
@@ -107,7 +107,7 @@ def load() -> Published:
 
 
 def statistics(name: str) -> CorpusStatistics:
-    """What the paper says of one of its corpora; the spelling of the name does not matter."""
+    """The paper's figures about one of its corpora, in any spelling of its name."""
     corpora = load().corpora
     for known, corpus in corpora.items():
         if same_corpus(known, name):

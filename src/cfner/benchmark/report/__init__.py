@@ -7,15 +7,15 @@ from pathlib import Path
 from cfner.files.atomic import write_text_atomic, writing
 
 PICTURES = "pictures"
-_WRITTEN = ".written"  # beside the pictures: their names, so that those of an earlier report can be told
+_WRITTEN = ".written"  # in the folder of pictures: their names, to recognise those of an earlier report
 
 
 def write_report(runs: Path) -> list[Path]:
     """Write ``report.html``, ``.md`` and ``.tex``, ``tables.tex`` and ``pictures/*.svg`` into the folder.
 
-    Works while the grid is only partly finished, and says what is missing. The same runs give the same
-    bytes. Returns what was written; pictures of an earlier report that are not in this one are removed,
-    and no others.
+    Works while the grid is only partly finished, and lists what is missing. The same runs give the same
+    bytes. Returns what was written. Pictures of an earlier report that are not in this one are removed; other
+    files stay.
     """
     from cfner.benchmark.report.as_html import html
     from cfner.benchmark.report.as_latex import latex, latex_tables
@@ -43,7 +43,7 @@ def _drop_earlier(pictures: Path, names: set[str]) -> None:
     """Remove pictures that an earlier report listed and this one does not have; then list this one's."""
     written = pictures / _WRITTEN
     earlier = set(written.read_text("utf-8", "replace").splitlines()) if written.is_file() else set()
-    for picture in pictures.glob("*.svg"):  # never what the list alone names: it could lead elsewhere
+    for picture in pictures.glob("*.svg"):  # never a path from the list itself: it could lead elsewhere
         if picture.stem in earlier - names:
             picture.unlink()
     write_text_atomic(written, "".join(f"{name}\n" for name in sorted(names)))

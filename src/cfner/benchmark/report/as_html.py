@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing else: pictures are part of it, there is no script."""
+"""The report as one self-contained page: pictures are inline, and there is no script."""
 
 from __future__ import annotations
 

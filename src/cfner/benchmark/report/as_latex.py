@@ -1,4 +1,4 @@
-"""The report as LaTeX that compiles by itself: its tables and sentences. (LaTeX cannot show SVG pictures.)"""
+"""The report as a LaTeX document: its tables and sentences. (LaTeX cannot show SVG pictures.)"""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def latex(document: Document) -> str:
 
 
 def latex_tables(document: Document) -> str:
-    """The tables alone, to be copied or read into a paper. A comment above each says which it is."""
+    """The tables alone, to be copied or \\\\input in a paper. A comment above each names it."""
     parts = ["% Needs \\usepackage{booktabs} and \\usepackage{graphicx}."]
     section, part = document.title, ""
     for block in document.blocks:
@@ -83,11 +83,9 @@ def latex_tables(document: Document) -> str:
 
 
 def tex(text: str) -> str:
-    """Text that shows itself. Signs beyond the usual fonts are shown as their code point."""
+    """Escaped text. Characters outside the usual fonts are shown as their code point."""
     written = "".join(_sign(sign) for sign in text)
-    return re.sub(
-        r"(?<=[-'`?!])(?=[-'`])", "{}", written
-    )  # keeps apart what LaTeX would join, as -- to a dash
+    return re.sub(r"(?<=[-'`?!])(?=[-'`])", "{}", written)  # prevents ligatures, such as -- for a dash
 
 
 def _sign(sign: str) -> str:
@@ -115,7 +113,7 @@ def _block(block: Block) -> str:
 
 
 def _table(table: Table) -> str:
-    """Shrunk to the width of the page where it is wider; cut where it is longer."""
+    """Scaled down to the width of the page if wider; split if longer."""
     columns = "l" * table.left + "r" * (len(table.head) - table.left)
     head = " & ".join(tex(name) for name in table.head) + r" \\"
     written = []

@@ -7,7 +7,7 @@ from cfner.files.markdown import escaped, table
 
 
 def markdown(document: Document, folder: str) -> str:
-    """``folder`` holds the pictures, as seen from the file."""
+    """``folder`` has the pictures; its path is relative to the file."""
     blocks = [f"# {escaped(document.title)}\n", *(_block(block, folder) for block in document.blocks)]
     return "\n".join(blocks)
 

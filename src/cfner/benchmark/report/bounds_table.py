@@ -25,13 +25,13 @@ _BEYOND = (
 
 
 def bounds_table(group: Group) -> list[Block]:
-    """Nothing for a lone method, or where neither ``finetune`` nor a bound was run."""
+    """Empty for a single method, or if neither ``finetune`` nor a bound was run."""
     bounds = [bound for bound in BOUNDS if bound in group.by_method]
     heading = Heading("How far from the bounds", 3)
     if len(group.methods) < 2 or not (bounds or FLOOR in group.by_method):
         return []
     if FLOOR not in group.by_method:
-        told = f"There is no finished run of '{FLOOR}', from which the way to a bound is measured."
+        told = f"There is no finished run of '{FLOOR}', which is needed to compute the share of the way."
         return [heading, Paragraph(told)]
     figures = _figures(group)  # each is followed by its points and shares
     head = ["method"]
@@ -49,7 +49,7 @@ def bounds_table(group: Group) -> list[Block]:
 
 
 def _figures(group: Group) -> list[tuple[str, Pick]]:
-    """Macro without rare types, where all runs know which types are rare."""
+    """Macro without rare types, where all runs recorded which types are rare."""
     micro: tuple[str, Pick] = ("last micro", lambda run: run.last_micro_f1)
     if _knows_mentions(group):
         return [micro, (f"last macro ({ENOUGH_MENTIONS}+)", lambda run: run.last_macro_f1_30)]
@@ -82,7 +82,7 @@ def _share(group: Group, method: str, bound: str, pick: Pick) -> str:
 
 def share_of_the_way(group: Group, method: str, bound: str, pick: Pick) -> MeanStd | None:
     """From ``finetune`` to the bound, in percent, over the seeds that all three have; None where the bound
-    is not above ``finetune``, since no share of such a way means anything."""
+    is not above ``finetune``, because the share would be meaningless."""
     mine, floor, top = (
         {run.seed: value for run in group.by_method[name] if (value := pick(run)) is not None}
         for name in (method, FLOOR, bound)

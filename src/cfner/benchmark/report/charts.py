@@ -17,7 +17,7 @@ from cfner.benchmark.report.tsne import tsne
 from cfner.pages import svg
 from cfner.pages.heat_map import Heat, heat_picture
 
-_POINTS = 600  # exact t-SNE looks at every pair
+_POINTS = 600  # exact t-SNE compares every pair
 Pick = Callable[[StepScores], float | None]
 _F1: Mapping[str, Pick] = {"micro F1": lambda step: step.micro_f1, "macro F1": lambda step: step.macro_f1}
 _CONFUSED: Mapping[str, Pick] = {
@@ -43,13 +43,13 @@ def curve_pictures(group: Group) -> list[Block]:
 
 
 def _parts(methods: list[str], most: int) -> list[list[str]]:
-    """So many that their curves can be told apart."""
+    """Split into parts with few enough curves to distinguish."""
     return [methods[start : start + most] for start in range(0, len(methods), most)]
 
 
 def confusion_pictures(group: Group) -> list[Block]:
-    """The two ways in which learning new types hurts old ones. None where old slices are kept: their steps
-    learn all types so far, so that none of them is old."""
+    """The two ways in which learning new types hurts old ones. Empty where old slices are kept: their steps
+    learn all types so far, so none of them is old."""
     if group.setting.labels != "own":
         return []
     methods = [m for m in group.plain if any(_confused(run) for run in group.by_method[m])]
@@ -67,7 +67,7 @@ def _confused(run: Run) -> bool:
 def _curves(
     group: Group, methods: Sequence[str], title: str, what: str, figures: Mapping[str, Pick]
 ) -> Picture:
-    """A panel per figure, a curve per method. Variants of the first are called by what makes them differ."""
+    """A panel per figure, a curve per method. Variants of the first are labelled by their difference."""
     named = {m.removeprefix(f"{methods[0]} "): group.by_method[m] for m in methods}
     return picture_of(group, what, curves(_panels(named, figures), f"{title}: {group.title}"))
 
@@ -80,7 +80,7 @@ def _panels(named: Mapping[str, Sequence[Run]], figures: Mapping[str, Pick]) -> 
 
 
 def over_seeds(runs: Sequence[Run], pick: Pick) -> tuple[float | None, ...]:
-    """The mean over the seeds of a figure, step by step; None where no run has it."""
+    """The mean of a figure over the seeds, step by step; None where no run has it."""
     means: list[float | None] = []
     for step in range(max(len(run.steps) for run in runs)):
         values = [pick(run.steps[step]) for run in runs if step < len(run.steps)]
@@ -119,7 +119,7 @@ def forgetting_picture(group: Group) -> list[Block]:
 
 
 def feature_picture(group: Group, runs: Runs) -> list[Block]:
-    """Maps of the features of test words, one per method, of its first seed that has them."""
+    """Maps of the features of test words, one per method, from its first seed that has them."""
     held: dict[str, Features] = {}
     for method in group.plain:
         found = (runs.features(run) for run in group.by_method[method])
@@ -128,7 +128,7 @@ def feature_picture(group: Group, runs: Runs) -> list[Block]:
             held[method] = features
     heading = Heading("Features", 3)
     if not held:
-        return [heading, Paragraph("No run has left features, so there is no map of them.")]
+        return [heading, Paragraph("No run saved features, so there is no map of them.")]
     types = list(dict.fromkeys(name for one in held.values() for name in one.types))
     panels = {method: _cloud(features, types) for method, features in held.items()}
     title = f"Features of test words after the last step (t-SNE): {group.title}"
@@ -143,7 +143,7 @@ def feature_picture(group: Group, runs: Runs) -> list[Block]:
 
 
 def _cloud(features: Features, types: list[str]) -> Cloud:
-    """Thinned evenly to what exact t-SNE can hold."""
+    """Thinned evenly to a size that exact t-SNE can handle."""
     kept = np.unique(np.linspace(0, len(features.features) - 1, _POINTS).round().astype(int))
     places = tsne(features.features[kept])
     kinds = (types.index(features.types[kind]) for kind in features.type[kept])
@@ -151,7 +151,7 @@ def _cloud(features: Features, types: list[str]) -> Cloud:
 
 
 def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
-    """What labels in the Other class are worth: the same data and steps under different labels."""
+    """The effect of labels in the Other class: the same data and steps with different labels."""
     blocks: list[Block] = []
     for alike in _alike(groups, lambda s: (s.stream, s.shared)):
         for method in dict.fromkeys(method for group in alike for method in group.methods):
@@ -166,14 +166,14 @@ def other_class_pictures(groups: Sequence[Group]) -> list[Block]:
     told = (
         "own: a step has its own text, labelled with its own types, as in the rest of this report. In the "
         "other two all text so far is kept. none: each slice keeps the labels of its own step. current: "
-        "the newest slice also has the labels of all types so far. The difference is what labels hidden in O "
-        "cost."
+        "the newest slice also has the labels of all types so far. The difference is the cost of labels "
+        "hidden in O."
     )
     return [Heading("What the Other class hides"), Paragraph(told), *blocks]
 
 
 def slice_pictures(groups: Sequence[Group]) -> list[Block]:
-    """How mentions fall into the slices, greedy beside random where both are there."""
+    """How mentions are distributed over the slices, greedy next to random where both were run."""
     blocks: list[Block] = []
     own = [group for group in groups if group.setting.labels == "own"] or list(groups)
     for alike in _alike(own, lambda s: (s.steps, s.shared)):
@@ -213,8 +213,8 @@ def _alike(groups: Sequence[Group], key: Callable[[Setting], object]) -> list[li
 
 
 def picture_of(group: Group, what: str, drawn: svg.Svg) -> Picture:
-    """Its file's name has only letters, digits and hyphens, whatever the data is called; numbers keep names
-    apart."""
+    """The file name has only letters, digits and hyphens, whatever the name of the data; a number makes it
+    unique."""
     setting = group.setting
     data = re.sub(r"[^a-z0-9]+", "-", setting.data.lower()).strip("-")[:30].strip("-")
     parts = (str(group.number), data, f"fg{setting.first}-pg{setting.per_step}", what)

@@ -1,4 +1,4 @@
-"""A folder of runs as a document: what is in a report, and in which order."""
+"""A folder of runs as a document: the content of a report and its order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def document(runs: Runs) -> Document:
     groups = groups_of(runs)
     lone_seed = [Paragraph(_LONE_SEED, alarm=True)]
     lone = [group.lone_seed for group in groups if group.by_method]
-    everywhere = bool(lone) and all(lone)  # then it is said once, at the top
+    everywhere = bool(lone) and all(lone)  # then the warning appears once, at the top
     blocks = [*_summary(runs), *(lone_seed if everywhere else [])]
     blocks += [*summary_picture(groups), *_how_to_read()]
     for group in groups:
@@ -53,11 +53,11 @@ def document(runs: Runs) -> Document:
 
 
 def _summary(runs: Runs) -> list[Block]:
-    """How much was asked for, and how much of it is there."""
+    """How many runs were requested, and how many are finished."""
     counted = Counter(cell.state for cell in runs.cells)
     methods = len({cell.method for cell in runs.cells})
     seeds = len({cell.seed for cell in runs.cells})
-    told = f"{len(runs.cells)} runs were asked for: {_of(methods, 'method')}, {_of(seeds, 'seed')}."
+    told = f"{len(runs.cells)} runs were requested: {_of(methods, 'method')}, {_of(seeds, 'seed')}."
     if not counted["failed"] + counted["waiting"]:
         return [Paragraph(f"{told} All of them are finished.")]
     states = {"finished": "finished", "failed": "failed", "waiting": "not run yet"}
@@ -70,13 +70,13 @@ def _how_to_read() -> list[Block]:
     return [
         Heading("How to read this"),
         Paragraph(
-            "F1 is in percent and counts whole mentions: the same words and the same type. Micro: over all "
-            "mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after the "
-            "last step. ± is the standard deviation over seeds. Bold: the best mean of a column, which need "
-            "not be a real difference: that is asked below each table of scores."
+            "F1 is in percent and counts complete mentions: the same words and the same type. Micro: over "
+            "all mentions; macro: the mean over types. Mean: over all steps, the first included. Last: after "
+            "the last step. ± is the standard deviation over seeds. Bold: the best mean of a column. It need "
+            "not be a real difference: see the test below each table of scores."
         ),
         Paragraph(
-            "FG-a-PG-b says how many types a step brings, in the paper's notation: the first step learns a "
+            "FG-a-PG-b says how many types a step adds, in the paper's notation: the first step learns a "
             "types, each later step b more. FG-2-PG-1: two types first, then one at a time."
         ),
         Paragraph(
@@ -88,12 +88,12 @@ def _how_to_read() -> list[Block]:
             "Lower is better for forgetting and losses."
         ),
         Paragraph(
-            "Whether a difference is real is asked by a paired bootstrap: the test sentences are drawn anew "
-            f"{RESAMPLES} times, the same draw for all methods and seeds. Differences are in points of F1, "
-            "means over the steps and over the seeds that two methods share, with the middle 95 % of the "
-            "draws in brackets; p is two-sided and not corrected for the number of comparisons. It tells how "
-            "sure a difference is for these trained models, not how much training varies. 'Best' is a method "
-            "that is surely better (p below 0.05) than each of the others; else it has only the highest mean."
+            "A paired bootstrap tests whether a difference is real: the test sentences are resampled "
+            f"{RESAMPLES} times, with the same draw for all methods and seeds. Differences are in points of "
+            "F1, means over the steps and over the seeds that two methods share, with the middle 95 % of the "
+            "draws in brackets; p is two-sided and not corrected for the number of comparisons. It measures "
+            "the uncertainty for these trained models, not how much training varies. 'Best' is a method that "
+            "is significantly better (p below 0.05) than each of the others; else it has the highest mean."
         ),
     ]
 
@@ -103,12 +103,12 @@ def _of(count: int, thing: str) -> str:
 
 
 _LONE_SEED = (
-    "Nothing can be concluded from one seed: with another, the methods may come in another order. So no "
-    "method is called best, and there is no p. Run at least three seeds (cfner bench run --seeds 0,1,2)."
+    "Nothing can be concluded from one seed: with a different seed, the order of the methods may change. So "
+    "no method is called best, and there is no p. Run at least three seeds (cfner bench run --seeds 0,1,2)."
 )
 _TWICE = (
-    "Several runs of the same seed: {}. They differ in what is not recorded here, the code of a method of "
-    "your own, so their means are not means over seeds. Run changed code into another folder."
+    "Several runs of the same seed: {}. They differ in something that is not recorded here, the code of your "
+    "own method, so their means are not means over seeds. Run changed code into a different folder."
 )
 
 

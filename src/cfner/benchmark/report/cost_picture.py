@@ -1,4 +1,4 @@
-"""What F1 costs: a point per method, F1 over seconds and over memory."""
+"""F1 and its cost: a point per method, F1 over seconds and over memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Points = Mapping[str, tuple[float, float]]  # by method: cost, F1 in percent
 
 
 def costs(panels: Mapping[str, Points], title: str) -> svg.Svg:
-    """``panels``: by what the cost is, with its unit. Names are to the right, in the order of F1."""
+    """``panels``: by the kind of cost, with its unit. Names are on the right, in the order of F1."""
     names = [name for points in panels.values() for name in points]
     room = min(200.0, max(map(svg.width_of, names))) + 30
     tall = max(_TALL, _LINE * max(len(points) for points in panels.values()))

@@ -1,6 +1,6 @@
 """A report before it is Markdown, LaTeX or HTML: headings, paragraphs, tables, pictures.
 
-All texts here are plain. Each way of writing escapes them, so a name is shown as it is, whatever it holds.
+All texts here are plain. Each output format escapes them, so a name is shown exactly as it is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Heading:
 class Paragraph:
     text: str
     loud: bool = False  # must not be overlooked
-    alarm: bool = False  # in red: without it, the reader would conclude what does not follow
+    alarm: bool = False  # in red: without it, the reader would draw a wrong conclusion
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """The first ``left`` columns are words, the others figures."""
+    """The first ``left`` columns are text, the others figures."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -46,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """``name`` is the file's name without its ending."""
+    """``name`` is the file name without its suffix."""
 
     name: str
     svg: Svg

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cfner.benchmark.report.plots import round_scale
 from cfner.pages import svg
 
-_TOP = 108  # of the first row: above it the title, the legend, the panels' names
+_TOP = 108  # of the first row; the title, the legend and the panels' names are above
 _PANEL_W, _BETWEEN, _ROW = 190, 30, 20
 _WHEN, _END = 4.4, 3.4  # radii: where both are equal, the hollow dot is a ring around the filled one
 
@@ -43,7 +43,7 @@ def dumbbells(
 
 
 def _bands(steps: Sequence[Sequence[str]], wide: float) -> list[str]:
-    """Behind every second step, so that the eye keeps to a row from panel to panel."""
+    """Behind every second step, to guide the eye along a row."""
     parts, row = [], 0
     for number, step in enumerate(steps):
         if number % 2 == 0:

@@ -10,17 +10,17 @@ from cfner.benchmark.report.reading import GridCell, Run, Runs, Setting
 from cfner.evaluation.forgetting import MeanStd, mean_and_std
 
 NONE: Final = "–"
-BOUNDS: Final = ("joint-own", "joint")  # train on all slices so far, as no continual method may: no rivals
+BOUNDS: Final = ("joint-own", "joint")  # train on all slices so far, so they are not compared with methods
 Pick = Callable[[Run], float | None]
 
 
 @dataclass(frozen=True)
 class Group:
-    """All runs of one setting; methods in the order in which they were asked for."""
+    """All runs of one setting; methods in the order in which they were requested."""
 
     number: int  # from 1
     setting: Setting
-    apart: str  # what tells it from others of the same data and steps
+    apart: str  # how it differs from other groups of the same data and steps
     cells: list[GridCell]
     by_method: dict[str, list[Run]]  # only methods with a finished run
 
@@ -47,17 +47,17 @@ class Group:
 
     @property
     def plain(self) -> list[str]:
-        """The methods as they are, without the variants of one."""
+        """The methods without their variants."""
         return [method for method in self.methods if base_of(method) == method] or self.methods
 
     @property
     def twice(self) -> list[str]:
-        """Methods with several runs of one seed, which were no repetitions: something else differs."""
+        """Methods with several runs of one seed that are not repetitions: something else differs."""
         return [m for m, runs in self.by_method.items() if len({run.seed for run in runs}) < len(runs)]
 
     @property
     def lone_seed(self) -> bool:
-        """Whether all runs have the same seed, so that chance in training cannot be told from merit."""
+        """Whether all runs have the same seed, so that chance and merit cannot be separated."""
         return len({run.seed for run in self.runs}) == 1
 
     def asked(self, method: str) -> int:
@@ -94,7 +94,7 @@ def groups_of(runs: Runs) -> list[Group]:
 
 
 def _apart(setting: Setting, settings: Sequence[Setting]) -> str:
-    """', epochs 1' beside others with 6 epochs; nothing where all share the same."""
+    """', epochs 1' if others have 6 epochs; empty where all are the same."""
     alike = {one.shared for one in settings if one.steps == setting.steps}
     recorded, mine = [dict(shared) for shared in alike], dict(setting.shared)
     names = [
@@ -102,7 +102,7 @@ def _apart(setting: Setting, settings: Sequence[Setting]) -> str:
         for name in sorted({name for one in recorded for name in one})
         if len({one.get(name) for one in recorded}) > 1
     ]
-    plain = [name for name in names if name != "text"]  # a hash tells a reader little
+    plain = [name for name in names if name != "text"]  # a hash means little to a reader
     if len({tuple(one.get(name) for name in plain) for one in recorded}) == len(recorded):
         names = plain
     return "".join(f", {name} {mine.get(name, 'not recorded')}" for name in names)
@@ -114,12 +114,12 @@ def base_of(method: str) -> str:
 
 
 def shown(value: MeanStd | None, sign: str = "") -> str:
-    """'58.94 ± 0.57'; a lone seed has no deviation."""
+    """'58.94 ± 0.57'; a single seed has no deviation."""
     if value is None:
         return NONE
     return number(value.mean, sign) + ("" if value.std is None else f" ± {value.std:.2f}")
 
 
 def number(value: float | None, sign: str = "") -> str:
-    """With two decimals; with "+" as its ``sign`` it shows that it is positive."""
+    """With two decimals; with ``sign`` "+", positive numbers get a plus sign."""
     return NONE if value is None else f"{value:{sign}.2f}".replace("-", "−")

@@ -18,20 +18,20 @@ from cfner.benchmark.report.significance import Scores, compare, draws, resample
 
 _WAY: Final = "joint-own"
 _HOW = (
-    "Every method at the best of three settings of its knob: half, once and twice the weight of what it "
-    "keeps of the old, or the learning rates where it has no such weight. The setting was chosen by micro F1 "
-    "after the last step on dev data, with one seed on one stream. All else is the same for all methods. "
-    "Then they were run once on test data, with other seeds."
+    "Every method at the best of three settings of its knob: half, once and twice the weight of keeping old "
+    "types, or the learning rates where it has no such weight. The setting was chosen by micro F1 after the "
+    "last step on dev data, with one seed on one stream. All else is the same for all methods. Then each "
+    "method was run once on test data, with different seeds."
 )
 _RANK = (
-    "Rank: 1 + the number of methods that are surely better (paired bootstrap of the mean micro F1, p below "
-    "0.05), so methods that cannot be told apart may share a rank. Bounds are not ranked. Above finetune: "
-    "points of last micro F1. Way: the share of the way from finetune to joint-own in it, in percent."
+    "Rank: 1 + the number of methods that are significantly better (paired bootstrap of the mean micro F1, p "
+    "below 0.05), so methods without a significant difference may share a rank. Bounds are not ranked. Above "
+    "finetune: points of last micro F1. Way: the share of the way from finetune to joint-own, in percent."
 )
 
 
 def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
-    """Nothing where there was no league, or where it has not been scored on test data yet."""
+    """Empty if there was no league, or if it has not been scored on test data yet."""
     searched = read_league(runs.folder)
     leagues = [league for group in groups if (league := league_of(group, searched)) is not None]
     if not leagues:
@@ -43,8 +43,8 @@ def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
 
 
 def league_of(group: Group, searched: Mapping[str, Searched]) -> Group | None:
-    """The runs of a setting on test data without other text, of each method as it was chosen, under its
-    plain name.
+    """The runs of a setting on test data without unlabelled text, of each method with its chosen setting,
+    under its plain name.
     """
     shared = dict(group.setting.shared)
     if shared.get("score_on", "test") != "test" or shared.get("unlabelled", "none") != "none":
@@ -66,7 +66,7 @@ def _last(run: Run) -> float:
 
 
 def _ranked(league: Group, ranks: Mapping[str, int]) -> list[str]:
-    """By rank, then by the mean micro F1, which ranks are about; bounds at the end."""
+    """By rank, then by the mean micro F1, on which ranks are based; bounds at the end."""
 
     def place(method: str) -> tuple[bool, int, float]:
         mean = fmean(run.mean_micro_f1 for run in league.by_method[method])
@@ -108,7 +108,7 @@ def _table(league: Group, runs: Runs) -> Table:
 
 
 def ranks_of(league: Group, runs: Runs) -> dict[str, int]:
-    """Of each method with counts per test sentence; empty where the runs cannot be paired."""
+    """For each method with counts per test sentence; empty where the runs cannot be paired."""
     counts = {
         method: {run.seed: found for run in league.by_method[method] if (found := runs.counts(run))}
         for method in league.rivals
@@ -148,13 +148,13 @@ def _costs(league: Group) -> list[Block]:
     if not drawn:
         return []
     title = f"What the last micro F1 costs: {league.title}"
-    told = "Seconds and memory as measured where it ran, mean over seeds. Runs beside others are slower."
+    told = "Seconds and memory as measured, mean over seeds. Runs that share a machine are slower."
     return [picture_of(league, "league-cost", costs(drawn, title)), Paragraph(told)]
 
 
 def _summary_picture(leagues: Sequence[Group]) -> list[Block]:
-    """A panel per stream, a row per method: F1 of its old types when learned and at the end. None where no
-    old type has enough mentions in the test data.
+    """A panel per stream, a row per method: F1 of its old types when learned and at the end. Empty if no old
+    type has enough mentions in the test data.
     """
     ends = [_ends(league) for league in leagues]
     methods = list(dict.fromkeys(method for league in leagues for method in league.methods))
@@ -185,7 +185,7 @@ def _ends(league: Group) -> dict[str, tuple[float, float]]:
 
 
 def _search(searched: Mapping[str, Searched]) -> list[Block]:
-    """Micro F1 on dev data of what was tried; the chosen one in bold."""
+    """Micro F1 on dev data of all settings tried; the chosen one in bold."""
     factors = sorted({tried.factor for one in searched.values() for tried in one.tried})
     head = ["method", "knob", *(f"× {factor:g}" for factor in factors), "searched on"]
     rows: list[list[str | Cell]] = []

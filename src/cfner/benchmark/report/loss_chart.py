@@ -1,4 +1,4 @@
-"""What each type lost: a picture for a handful of methods that span the range, and everybody's worst type."""
+"""What each type lost: a picture of a few methods that span the range, and the worst type of every method."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAPER = "cfner"
 
 
 def lost_types(group: Group) -> list[Block]:
-    """None where no type was learned before the last step, or where the results do not say so."""
+    """Empty if no type was learned before the last step, or if the results do not record it."""
     panels = [panel for method in chosen(group) if (panel := _ends(group, method)).by_type]
     old = {type_ for run in group.runs for type_, lost in run.lost.items() if lost is not None}
     known = {type_ for panel in panels for type_ in panel.by_type}
@@ -28,8 +28,8 @@ def lost_types(group: Group) -> list[Block]:
     drawn = dumbbells(panels, _by_step(group, known), faint, f"F1 when learned and at the end: {group.title}")
     told = (
         "Types in the order in which they are learned, those of a step in a band; means over seeds. A filled "
-        "dot to the left of its hollow one is a loss. Types of the last step have had no time to lose "
-        "anything. Shown are finetune, cfner, the best other method by last micro F1, and a bound, as far as "
+        "dot to the left of its hollow one is a loss. Types of the last step cannot have lost anything yet. "
+        "Shown are finetune, cfner, the best other method by last micro F1, and a bound, as far as "
         "they were run."
     )
     rare = f" Types with a faint name have fewer than {ENOUGH_MENTIONS} test mentions." if faint else ""
@@ -54,7 +54,7 @@ def _worst_types(group: Group) -> list[Block]:
 
 
 def _by_step(group: Group, known: Collection[str]) -> list[list[str]]:
-    """The known types of each step, steps without any left out."""
+    """The known types of each step; steps without any are left out."""
     steps: dict[int, list[str]] = {}
     learned_in = {
         t: number for run in group.runs for number, step in enumerate(run.steps) for t in step.types

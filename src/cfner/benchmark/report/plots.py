@@ -1,4 +1,4 @@
-"""The kinds of pictures in a report: curves, bars, clouds of points."""
+"""The kinds of pictures in a report: curves, bars, scatter plots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LABEL = 15  # height of a line of names
 
 
 Values = Sequence[float | None]  # one per step
-Series = Mapping[str, Values]  # curves of one panel by their names; the order gives them their colours
+Series = Mapping[str, Values]  # the curves of one panel by name; their order decides the colours
 
 
 def curves(panels: Mapping[str, Series], title: str) -> svg.Svg:
@@ -58,7 +58,7 @@ def _curve_panel(series: Series, left: float, tall: float, steps: int, room: flo
             parts += [svg.mark(x, y, number) for x, y in points]
             x, y = points[-1]
             ends.append((y, number, x, name))
-    # names beside the last points, moved apart where they would cover one another
+    # names next to the last points, moved apart where they would overlap
     ends.sort()
     at = left + _PLOT_W + 20
     places = spread([y for y, *_ in ends], _TOP, _TOP + tall)
@@ -70,8 +70,8 @@ def _curve_panel(series: Series, left: float, tall: float, steps: int, room: flo
 
 
 def spread(wanted: Sequence[float], low: float, high: float, apart: float = _LABEL) -> list[float]:
-    """Places at least ``apart`` from each other, as near as can be to the rising places that are wanted."""
-    # less i * apart they need only be rising: neighbours that are not share their mean
+    """Positions at least ``apart`` from each other, as close as possible to the rising ``wanted`` ones."""
+    # minus i * apart they only need to be rising: neighbours that are not take their mean
     pools: list[list[float]] = []
     for i, place in enumerate(wanted):
         pools.append([place - i * apart])
@@ -84,8 +84,7 @@ def spread(wanted: Sequence[float], low: float, high: float, apart: float = _LAB
 
 
 def round_scale(low: float, high: float) -> tuple[float, float, float]:
-    """Round ends and steps for an axis. It begins at 0: a part of it alone would make small differences look
-    large."""
+    """Round ends and steps for an axis. It begins at 0: otherwise small differences would look large."""
     start = min(0.0, low)
     reach = max(high - start, 1e-6)
     by = next(step for step in (0.5, 1, 2, 5, 10, 20, 25, 50, 100, 1e9) if reach / step <= 6)
@@ -95,7 +94,7 @@ def round_scale(low: float, high: float) -> tuple[float, float, float]:
 
 
 def bars(items: Mapping[str, MeanStd], title: str, *, unit: str) -> svg.Svg:
-    """Lying bars with a whisker for the deviation; they may go to the left of zero."""
+    """Horizontal bars with a whisker for the deviation; they may be negative."""
     names = min(220.0, max(map(svg.width_of, items))) + 14
     low = min(0.0, *(mean - (std or 0) for mean, std in items.values()))
     high = max(1.0, *(mean + (std or 0) for mean, std in items.values()))

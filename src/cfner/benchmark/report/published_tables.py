@@ -1,4 +1,4 @@
-"""Published figures beside one's own: in the same setting where there are any, and for orientation."""
+"""Published figures next to the runs: for the same setting where there are any, and for orientation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def beside(setting: Setting) -> dict[str, Figure]:
 
 
 def printed(figure: Figure | None, kind: str, *, deviation: bool = True) -> str:
-    """Micro or macro, with a dagger where the print is doubtful."""
+    """Micro or macro, with a dagger if the printed figure is doubtful."""
     if figure is None or (value := getattr(figure, kind)) is None:
         return NONE
     std = getattr(figure, f"{kind}_std") if deviation else None
@@ -41,7 +41,7 @@ def _why_daggers(figures: Sequence[Figure]) -> list[Block]:
 
 
 def published_notes(published: dict[str, Figure], methods: Sequence[str]) -> list[Block]:
-    """Where published figures come from; why some of those that are shown have a dagger."""
+    """The sources of published figures, and why some have a dagger."""
     figures = [published[method] for method in methods if method in published]
     if not figures:
         return []
@@ -49,20 +49,20 @@ def published_notes(published: dict[str, Figure], methods: Sequence[str]) -> lis
     for figure in figures:
         places.setdefault(figure.source, set()).add(figure.where)
     sources = [f"{source}, {', '.join(sorted(where))}" for source, where in places.items()]
-    told = Paragraph(f"Published: {'; '.join(sources)}. bert-base-cased on the whole corpus.")
+    told = Paragraph(f"Published: {'; '.join(sources)}. bert-base-cased on the complete corpus.")
     return [told, *_why_daggers(figures)]
 
 
 def orientation(groups: Sequence[Group]) -> list[Block]:
-    """All published comparisons: of the corpora that were run, or of all where none of them was."""
+    """All published comparisons on the corpora that were run, or on all corpora if none of them was."""
     figures = [figure for figure in load().figures if figure.table in {"main", "combination", "later"}]
     names = list(dict.fromkeys(figure.data for figure in figures))
     ran = [name for name in names if any(same_corpus(name, group.setting.data) for group in groups)]
     listed = [figure for name in ran or names for figure in figures if figure.data == name]
     sources = dict.fromkeys(figure.source for figure in listed)
     told = (
-        "Mean micro / macro F1 over all steps as others have published them, with bert-base-cased on the "
-        "whole corpora. Set them beside runs of another encoder or of a part of a corpus only with care."
+        "Published mean micro / macro F1 over all steps, with bert-base-cased on the complete corpora. "
+        "Compare them only with care with runs of a different encoder or on a part of a corpus."
     )
     blocks: list[Block] = [Heading("Published figures, for orientation"), Paragraph(told)]
     for name in ran or names:

@@ -1,4 +1,4 @@
-"""What a folder of runs holds: the cells that were asked for, the results, and the arrays beside them."""
+"""Reads a folder of runs: the requested cells, the results, and their arrays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Setting(BaseModel, frozen=True):
 
 
 class GridCell(BaseModel, frozen=True):
-    """One run that was asked for."""
+    """One requested run."""
 
     key: str
     method: str
@@ -85,7 +85,7 @@ class Measured(BaseModel, frozen=True):
 
 
 class Run(GridCell, frozen=True):
-    """One finished run. Results of earlier versions lack what has a default here."""
+    """One finished run. Results of earlier versions lack the fields that have a default here."""
 
     steps: tuple[StepScores, ...]
     mean_micro_f1: float
@@ -149,7 +149,7 @@ class Runs:
     runs: list[Run]
 
     def counts(self, run: Run) -> SentenceCounts | None:
-        """None where the run left none."""
+        """None if the run saved none."""
         return self._arrays(run, "counts.npz", SentenceCounts)
 
     def features(self, run: Run) -> Features | None:
@@ -168,7 +168,7 @@ class Runs:
 
 
 def read_runs(folder: Path) -> Runs:
-    """Everything but the arrays, which are read when they are needed."""
+    """Everything but the arrays, which are read on demand."""
     grid_path, results_path = folder / "grid.json", folder / "results.json"
     if not grid_path.is_file():
         raise ConfigError(
@@ -184,7 +184,7 @@ def read_runs(folder: Path) -> Runs:
 
 
 def _rows(path: Path, name: str, kind: type[Row]) -> tuple[str | None, list[Row]]:
-    """(the name of the grid, if the file has it; one thing for each row)"""
+    """(the name of the grid, if the file has it; one object for each row)"""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:

@@ -1,4 +1,4 @@
-"""The first table of a group: the scores of every method, and what it lost of what it had learned."""
+"""The first table of a group: the scores of every method, and what it lost."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _COLUMNS: tuple[tuple[str, Pick, bool], ...] = (  # name, figure, lowest is best
 )
 
 BOUND_NOTES: Mapping[str, str] = {
-    "joint": "'joint' learns from all data at once, with all labels: an upper bound, and not compared.",
+    "joint": "'joint' learns from all data at once, with all labels: an upper bound, not compared.",
     "joint-own": (
         "'joint-own' is trained from scratch on all slices so far, each annotated with its own types only: "
-        "the same annotation as the other methods get, and nothing to forget. It is a fair ceiling, not a "
-        "strict bound, and not compared."
+        "the same annotation as the other methods get, and nothing to forget. It is a fair upper bound, not "
+        "a strict one, and not compared."
     ),
 }
 
 
 def score_table(group: Group) -> list[Block]:
-    """Means over the seeds, the best in bold, beside what is published for the same data and setting."""
+    """Means over the seeds, the best in bold, next to published figures for the same data and setting."""
     published, methods = beside(group.setting), group.methods
     columns = [_figures(group, pick, lowest) for _, pick, lowest in _COLUMNS]
     columns.append(_worst_types(group))
@@ -81,7 +81,7 @@ def _worst_types(group: Group) -> dict[str, Cell]:
 
 
 def worst_type(runs: Sequence[Run], least: int) -> tuple[str, MeanStd] | None:
-    """The type with the largest loss, mean over seeds: the worst type of one seed may be an accident."""
+    """The type with the largest loss, mean over seeds: in a single seed, the worst type may be chance."""
     lost: dict[str, list[float]] = {}
     for run in runs:
         for type_, value in run.lost.items():
@@ -94,7 +94,7 @@ def worst_type(runs: Sequence[Run], least: int) -> tuple[str, MeanStd] | None:
 def _best_in_bold(
     group: Group, means: Mapping[str, MeanStd | None], lowest: bool, said: Callable[[str], str]
 ) -> dict[str, Cell]:
-    """A column: the best mean in bold, as it is printed; none where nothing can be called better."""
+    """A column: the best mean in bold; none where no method can be called better."""
     known = {m: round(mean.mean, 2) for m, mean in means.items() if mean is not None and m in group.rivals}
     best = (min if lowest else max)(known.values()) if len(known) > 1 and not group.lone_seed else None
     return {method: Cell(said(method), bold=method in known and known[method] == best) for method in means}

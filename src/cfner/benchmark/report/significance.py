@@ -1,9 +1,9 @@
 """Is one method really better than another? A paired bootstrap over the test sentences.
 
-The test sentences are drawn anew, with replacement, 1000 times. Each draw is the same for all methods and
-seeds, so what is compared is how they do on the same sentences. The statistic is that of the tables: F1 as a
-mean over the steps, and over the seeds that two methods share. It tells how sure a difference is given these
-trained models; how much training itself varies is told by the deviation over seeds.
+The test sentences are resampled with replacement, 1000 times. Each draw is the same for all methods and
+seeds, so methods are compared on the same sentences. The statistic is that of the tables: F1 as a mean over
+the steps, and over the seeds that two methods share. It measures the uncertainty of a difference between
+these trained models; the deviation over seeds measures how much training itself varies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 Kind = Literal["micro", "macro"]
-Resampled = Mapping[Kind, Floats]  # mean-over-steps F1 in percent [1 + draws]: as measured, then of each draw
+Resampled = Mapping[Kind, Floats]  # mean-over-steps F1 in percent [1 + draws]: measured, then of each draw
 Scores = Mapping[str, Mapping[int, Resampled]]  # by method and seed
 
 
@@ -42,9 +42,9 @@ class Difference:
 
 
 def draws(sentences: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArray[np.float32]:
-    """How often each sentence is drawn: [1 + resamples, sentences]. The first row is the data as it is."""
+    """How often each sentence is drawn: [1 + resamples, sentences]. The first row is the original data."""
     random = np.random.default_rng(seed)
-    weights = np.ones((1 + resamples, sentences), dtype=np.float32, order="F")  # read sentence by sentence
+    weights = np.ones((1 + resamples, sentences), dtype=np.float32, order="F")  # read column by column
     for row in range(1, 1 + resamples):
         drawn = random.integers(0, sentences, sentences)
         weights[row] = np.bincount(drawn, minlength=sentences)
@@ -52,17 +52,17 @@ def draws(sentences: int, resamples: int = RESAMPLES, seed: int = SEED) -> NDArr
 
 
 def resampled(counts: SentenceCounts, weights: NDArray[np.float32]) -> Resampled:
-    """Scores of every draw. A type not learned yet counts in micro F1 only, where it was predicted."""
+    """Scores of every draw. A type that is not learned yet counts in micro F1 only, as false positives."""
     micro = np.zeros(len(weights))
     macro = np.zeros(len(weights))
     for step, learned in enumerate(counts.learned):
         here = counts.step == step
-        # only the sentences that count; many have no mention at all
+        # only sentences with counts; many have no mention
         used, rows = np.unique(counts.sentence[here], return_inverse=True)
         table = np.zeros((3, len(counts.types), len(used)), dtype=np.float32)
         for number, kind in enumerate((counts.found, counts.gold, counts.predicted)):
             np.add.at(table[number], (counts.type[here], rows), kind[here])
-        # whole numbers below 2**24: exact in float32, whatever the order of adding
+        # integers below 2**24: exact in float32, in any order of addition
         sums = table.reshape(-1, len(used)) @ weights.T[used]
         found, gold, predicted = sums.reshape(3, len(counts.types), len(weights)).astype(np.float64)
         micro += _f1(found.sum(0), gold.sum(0) + predicted.sum(0))
@@ -83,12 +83,12 @@ def difference(one: Sequence[Floats], other: Sequence[Floats]) -> Difference:
     measured, drawn = float(apart[0]), apart[1:]
     low, high = np.percentile(drawn, [2.5, 97.5])
     against = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
-    p = min(1.0, 2 * (1 + against) / (1 + len(drawn)))  # 1 +: what was measured is one of the draws
+    p = min(1.0, 2 * (1 + against) / (1 + len(drawn)))  # 1 +: the measured difference counts as a draw
     return Difference(measured, float(low), float(high), p)
 
 
 def compare(scores: Scores, one: str, other: str, kind: Kind) -> Difference | None:
-    """None where two methods share fewer than two seeds: one seed says nothing about training."""
+    """None where two methods share fewer than two seeds: one seed does not show how training varies."""
     seeds = sorted(scores[one].keys() & scores[other].keys())
     pairs = [[scores[method][seed][kind] for seed in seeds] for method in (one, other)]
     return difference(*pairs) if len(seeds) > 1 else None

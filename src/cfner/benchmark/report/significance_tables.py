@@ -1,4 +1,4 @@
-"""The section on significance: every method beside the best, and all beside one another."""
+"""The section on significance: every method against the best, and all pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS: tuple[Kind, ...] = ("micro", "macro")
 
 
 def significance(group: Group, runs: Runs) -> list[Block]:
-    """Nothing for a lone method or seed; a plain sentence where counts per sentence are missing."""
+    """Empty for a single method or seed; a sentence where counts per sentence are missing."""
     if len(group.rivals) < 2 or group.lone_seed:
         return []
     heading = Heading("Is the difference real?", 3)
@@ -25,10 +25,10 @@ def significance(group: Group, runs: Runs) -> list[Block]:
     counts = {method: by_seed for method, by_seed in counts.items() if by_seed}
     notes: list[Block] = []
     if missing:
-        told = f"Not compared, because their runs left no counts per test sentence: {', '.join(missing)}."
+        told = f"Not compared, because their runs saved no counts per test sentence: {', '.join(missing)}."
         notes.append(Paragraph(told, loud=True))
     if len(counts) < 2:
-        return [heading, *notes, Paragraph("There are not two methods to compare.")]
+        return [heading, *notes, Paragraph("There are fewer than two methods to compare.")]
     sizes = {int(one.sentences) for by_seed in counts.values() for one in by_seed.values()}
     if len(sizes) > 1:
         told = "The runs were scored on different numbers of test sentences, so they cannot be paired."
@@ -42,7 +42,7 @@ def significance(group: Group, runs: Runs) -> list[Block]:
 
 
 def highest(scores: Scores, kind: Kind) -> str:
-    """The method with the highest mean over its seeds. Whether it is the best is another question."""
+    """The method with the highest mean over its seeds, which need not be significantly better."""
 
     def mean(method: str) -> float:
         return fmean(one[kind][0] for one in scores[method].values())
@@ -69,7 +69,7 @@ def _beside_highest(scores: Scores) -> Table:
 
 
 def _standing(scores: Scores, top: str, kind: Kind) -> Cell:
-    """Best only if every other method is surely worse; else no more than the highest mean."""
+    """Best only if every other method is significantly worse; else the highest mean."""
     others = [compare(scores, top, method, kind) for method in scores if method != top]
     if all(found is not None and found.sure for found in others):
         return Cell("best", bold=True)
@@ -85,7 +85,7 @@ def _p(found: Difference) -> str:
 
 
 def _matrix(scores: Scores) -> list[Block]:
-    """p for every pair: micro above the diagonal, macro below. Two methods need no matrix."""
+    """p for every pair: micro above the diagonal, macro below. Empty for two methods."""
     methods = list(scores)
     if len(methods) < 3:
         return []

@@ -14,7 +14,7 @@ _TITLE = "Micro F1 of all types after the last step"
 
 
 def summary_picture(groups: Sequence[Group]) -> list[Block]:
-    """Nothing where no run is finished."""
+    """Empty if no run is finished."""
     shown = [group for group in groups if group.by_method]
     if not shown:
         return []
@@ -41,7 +41,7 @@ def _picture(groups: Sequence[Group]) -> svg.Svg:
 
 
 def _ranked(group: Group) -> list[str]:
-    """The highest mean first, bounds last. Variants of a method have tables of their own."""
+    """The highest mean first, bounds last. Variants of a method are in separate tables."""
 
     def rank(method: str) -> tuple[bool, float]:
         return method in BOUNDS, -_last(group, method).mean

@@ -14,7 +14,7 @@ _PICKS: tuple[Pick, ...] = (lambda run: run.mean_micro_f1, lambda run: run.mean_
 
 
 def ablation_table(group: Group) -> list[Block]:
-    """What each part of a method is worth: rows 'X without Y' less X."""
+    """The contribution of each part of a method: rows 'X without Y' minus X."""
     return _variants(
         group,
         "Parts left out",
@@ -23,13 +23,13 @@ def ablation_table(group: Group) -> list[Block]:
             for base in group.methods
             if " without " not in base
         },
-        "Differences are to the method with all its parts, seed by seed. Leaving out a part that helps "
-        "makes a negative difference.",
+        "Differences are to the method with all its parts, seed by seed. If a part helps, the difference "
+        "without it is negative.",
     )
 
 
 def combination_table(group: Group) -> list[Block]:
-    """A method beside the same with causal effects plugged in."""
+    """A method next to the same method with causal effects."""
     combined = {method.removesuffix("+cf"): [method] for method in group.methods if method.endswith("+cf")}
     return _variants(
         group,
@@ -40,7 +40,7 @@ def combination_table(group: Group) -> list[Block]:
 
 
 def setting_table(group: Group) -> list[Block]:
-    """Other values of a method's parameters, beside its defaults."""
+    """Other values of a method's parameters, next to its defaults."""
     varied = {
         base: sorted((m for m in group.methods if m.startswith(f"{base} with ")), key=_by_value)
         for base in dict.fromkeys(base_of(method) for method in group.methods)
@@ -51,7 +51,7 @@ def setting_table(group: Group) -> list[Block]:
 def _variants(
     group: Group, title: str, variants: dict[str, list[str]], note: str | None, said: str = "{}"
 ) -> list[Block]:
-    """Methods, each above its variants and their differences to it."""
+    """Methods, each followed by its variants and their differences to it."""
     published = beside(group.setting)
     rows: list[list[str | Cell]] = []
     for base, methods in variants.items():
@@ -105,7 +105,7 @@ def cost_table(group: Group) -> list[Block]:
     return [
         Heading("Time and memory", 3),
         Table.of(["method", "seconds per run", "peak memory, MiB"], rows),
-        Paragraph("As measured on the machine that ran it, mean over seeds. Runs beside others are slower."),
+        Paragraph("As measured, mean over seeds. Runs that share a machine are slower."),
     ]
 
 
@@ -117,7 +117,7 @@ def _whole(value: MeanStd | None, unit: int = 1) -> str:
 
 
 def not_run(groups: Sequence[Group]) -> list[Block]:
-    """Every cell that has no result, seeds of one method together, with the first line of its error."""
+    """Every cell without a result, with the seeds of one method together and the first line of its error."""
     rows: dict[tuple[str, str, str, str], list[int]] = {}
     for group in groups:
         for cell in group.cells:

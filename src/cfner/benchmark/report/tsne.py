@@ -1,7 +1,7 @@
-"""Exact t-SNE for a few hundred points: every pair counts, nothing is drawn at random.
+"""Exact t-SNE for a few hundred points: it uses every pair, and no random numbers.
 
-L. van der Maaten and G. Hinton 2008, Visualizing Data using t-SNE. The start is the two main directions of
-the data instead of noise, so the same features give the same map.
+L. van der Maaten and G. Hinton 2008, Visualizing Data using t-SNE. It starts from the first two principal
+components instead of noise, so the same features give the same map.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_EXAGGERATED = 100  # so many first rounds pull harder, which lets clusters form
+_EXAGGERATED = 100  # rounds of early exaggeration, which lets clusters form
 _ROUNDS = 350
 
 
 def tsne(features: NDArray[np.floating], perplexity: float = 30.0, rounds: int = _ROUNDS) -> Floats:
-    """A map [n, 2] of features [n, d] in which near points stay near."""
+    """A map [n, 2] of features [n, d] that keeps near points near."""
     points = np.asarray(features, dtype=np.float64)
     if len(points) < 3:
         return np.zeros((len(points), 2))
@@ -50,7 +50,7 @@ def _distances(points: Floats) -> Floats:
 
 
 def _joint(apart: Floats, perplexity: float) -> Floats:
-    """How likely two points are neighbours, [n, n]: each point's width is found by halving."""
+    """How likely two points are neighbours, [n, n]; bisection finds the width of each point."""
     n = len(apart)
     low, high, beta = np.zeros(n), np.full(n, np.inf), np.ones(n) / max(float(np.median(apart)), 1e-12)
     others = ~np.eye(n, dtype=bool)
@@ -67,7 +67,7 @@ def _joint(apart: Floats, perplexity: float) -> Floats:
 
 
 def _gradient(near: Floats, place: Floats) -> Floats:
-    """Of the divergence between the neighbourhoods of the data and those of the map."""
+    """The gradient of the divergence between the neighbourhoods of the data and those of the map."""
     weight = _distances(place)
     np.reciprocal(np.add(weight, 1, out=weight), out=weight)
     np.fill_diagonal(weight, 0)
@@ -79,7 +79,7 @@ def _gradient(near: Floats, place: Floats) -> Floats:
 
 
 def _main_directions(points: Floats) -> Floats:
-    """The first two principal components, tiny; signs are fixed, since a decomposition leaves them open."""
+    """The first two principal components, scaled down and with fixed signs."""
     centred = points - points.mean(0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     start: Floats = np.zeros((len(points), 2))
