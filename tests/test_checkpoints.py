@@ -185,7 +185,7 @@ def test_attention_that_this_machine_has_not_is_not_asked_for(
 def test_a_kernel_from_the_hub_is_refused(key: str, tmp_path: Path) -> None:
     folder = make_checkpoint(tmp_path / "m", "bert", ORDERS["BIO"])
     _change(folder / "config.json", **{key: "someone/kernel"})
-    with pytest.raises(ModelError, match=r"config\.json: .*'someone/kernel', which is code from elsewhere"):
+    with pytest.raises(ModelError, match=r"config\.json: .*'someone/kernel', which is third-party code"):
         open_model(folder)
 
 

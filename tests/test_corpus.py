@@ -53,7 +53,7 @@ def test_a_folder_of_different_formats(folder: Path) -> None:
 def test_folders_that_cannot_be_read_say_what_was_expected(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.docx").write_text("x")
-    with pytest.raises(CorpusError, match=r"it holds: notes\.docx\. Expected are files named train"):
+    with pytest.raises(CorpusError, match=r"it contains: notes\.docx\. cfner expects files named train"):
         Corpus.read(tmp_path / "other")
     (folder / "train.jsonl").write_text('{"tokens": ["a"], "tags": ["O"]}\n')
     with pytest.raises(CorpusError, match=r"two files for train: train\.jsonl and train\.txt"):
@@ -61,7 +61,7 @@ def test_folders_that_cannot_be_read_say_what_was_expected(folder: Path, tmp_pat
     assert len(Corpus.read(folder, format="jsonl").train) == 1
     (folder / "train.jsonl").unlink()
     (folder / "train.txt").write_text("")
-    with pytest.raises(CorpusError, match=r"train\.txt: the file holds no line"):
+    with pytest.raises(CorpusError, match=r"train\.txt: the file has no line"):
         Corpus.read(folder)
 
 
@@ -177,7 +177,7 @@ def test_convert_back_and_forth(folder: Path, tmp_path: Path) -> None:
         run("convert", middle, last)
     written = json.loads(run("convert", middle, last, "--overwrite", "--json"))
     assert written["written"] == [{"file": str(last), "sentences": 3}]
-    with pytest.raises(CorpusError, match=r"suffix '\.csv' stands for no format"):
+    with pytest.raises(CorpusError, match=r"suffix '\.csv' does not belong to a format"):
         run("convert", middle, tmp_path / "t.csv")
     run("convert", folder, tmp_path / "all", "--to", "jsonl")
     assert Corpus.read(tmp_path / "all").mentions("test") == {"LOC": 1, "PER": 1}

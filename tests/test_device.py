@@ -160,7 +160,7 @@ def test_the_device_is_chosen_and_reported(
     [command for command in COMPUTING if not command.startswith("bench") and command != "explain"],
 )
 def test_a_device_that_is_not_here_is_refused(command: str, say: Say) -> None:
-    assert "Error: The device 'cuda:7' is not here. There is: cpu" in say(command, "cuda:7")
+    assert "Error: The device 'cuda:7' is not available. Available: cpu" in say(command, "cuda:7")
 
 
 def test_training_is_where_the_model_is(tiny_encoder: Path, tiny_stream: TaskStream, tmp_path: Path) -> None:

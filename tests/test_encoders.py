@@ -106,7 +106,7 @@ def test_an_index_does_not_lead_to_a_pickled_encoder(tiny_encoder: Path, tmp_pat
     (folder / "model.safetensors").unlink()
     index = {"metadata": {}, "weight_map": dict.fromkeys(weights, "pytorch_model.bin")}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(EncoderError, match=r"The index names 'pytorch_model\.bin'"):
+    with pytest.raises(EncoderError, match=r"The index refers to 'pytorch_model\.bin'"):
         load_encoder(str(folder))
 
 

@@ -132,7 +132,7 @@ def test_ray_is_asked_for_a_job_and_says_how_it_ended(
     made, before = (json.loads((folder / "result.json").read_text()) for folder in (job, done))
     assert made.pop("measured") and before.pop("measured")
     assert made == before
-    with pytest.raises(ConfigError, match="no place for a job of 3 cores"):
+    with pytest.raises(ConfigError, match="No machine of the cluster has 3 cores"):
         RayCluster.at("local", cores=3)
 
 

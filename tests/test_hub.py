@@ -128,7 +128,7 @@ def test_old_checkpoints_have_pickled_weights_of_which_only_tensors_are_read(
             said = {
                 "malicious": "could not be loaded",
                 "deep": "The setting 'num_hidden_layers' cannot be 1000000",
-                "kernel": "from elsewhere",
+                "kernel": "third-party code",
                 "adapter": "an adapter",
             }
             assert said[case] in refusal(hub, home)

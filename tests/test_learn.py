@@ -693,7 +693,7 @@ def test_in_place_the_series_is_kept_and_carried_on(
 def test_an_earlier_step_can_be_learned_from(one_step: Path, files: dict[str, str], tmp_path: Path) -> None:
     rename(one_step, "animal", "beast")
     refused = cfner("learn", f"{one_step}@1", files["new"], "--in-place")
-    assert isinstance(refused.exception, ConfigError) and "step 1 was named" in str(refused.exception)
+    assert isinstance(refused.exception, ConfigError) and "step 1 was requested" in str(refused.exception)
     done = cfner("learn", f"{one_step}@1", files["new"], "--out", tmp_path / "m2", "--epochs", 1)
     assert done.exit_code == 0, done.output
     last = verify(tmp_path / "m2")[-1]

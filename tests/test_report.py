@@ -352,14 +352,14 @@ def test_methods_without_counts_are_named_instead_of_compared(tmp_path: Path) ->
     for run in read_runs(tmp_path).runs:
         if run.method == "lucir":
             (tmp_path / "cells" / run.key / "counts.npz").unlink()
-    assert "left no counts per test sentence: lucir" in said(tmp_path)
+    assert "saved no counts per test sentence: lucir" in said(tmp_path)
     best, *_ = tables_after(tmp_path, "Is the difference real?")
     assert [row[0].text for row in best.rows] == ["finetune", "cfner"]
 
 
 def test_no_arrays_at_all_are_said_plainly(tmp_path: Path) -> None:
     write_runs(tmp_path, {"finetune": 0.2, "cfner": 0.9}, [SMALL], arrays=False)
-    assert "left no counts per test sentence: finetune, cfner" in said(tmp_path)
+    assert "saved no counts per test sentence: finetune, cfner" in said(tmp_path)
     assert "No run saved features" in said(tmp_path)
     assert write_report(tmp_path)
 

@@ -245,8 +245,8 @@ def test_settings_that_do_not_change_the_outcome_may_differ(
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda run: rename(run, "animal", "beast"), r"'rename animal -> beast'\) is not of this run"),
-        (lambda run: rollback(run, 1), "taken back to step 1"),
+        (lambda run: rename(run, "animal", "beast"), r"'rename animal -> beast'\) is not part of this run"),
+        (lambda run: rollback(run, 1), "rolled back to step 1"),
     ],
 )
 def test_a_run_whose_model_was_changed_is_not_gone_on_with(

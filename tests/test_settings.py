@@ -334,5 +334,5 @@ def test_a_cards_commands_give_the_recorded_settings(
 
 def test_learning_does_not_change_what_a_model_is(two_steps: Path, tiny_data: Path, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text("sigma = 3.0\n")
-    with pytest.raises(ConfigError, match=r"s\.toml: The setting 'sigma' is the model's own"):
+    with pytest.raises(ConfigError, match=r"s\.toml: The setting 'sigma' belongs to the model"):
         learn(two_steps, str(tiny_data), out=tmp_path / "out", config=tmp_path / "s.toml")

@@ -154,7 +154,7 @@ def test_unknown_and_mixed_prefixes_are_refused() -> None:
         with pytest.raises(TagError, match="mix two schemes") as caught:
             detect_scheme([["O"], tags])
         assert (caught.value.sentence, caught.value.position) == (1, 1)
-    with pytest.raises(TagError, match="does not belong to the scheme BIO"):
+    with pytest.raises(TagError, match="is not a tag of the scheme BIO"):
         spans_from_tags(["O", "S-X"], "BIO")
 
 
