@@ -116,7 +116,7 @@ def test_greedy_puts_mentions_where_they_are_learned():
 def test_bad_groups_and_seeds_are_refused(sampling):
     with pytest.raises(StreamError, match="'A' is to be learned twice"):
         slices_by(sampling, many(4), (("A",), ("A", "B")), 0)
-    with pytest.raises(StreamError, match="no type to learn"):
+    with pytest.raises(StreamError, match="no types to learn"):
         slices_by(sampling, many(4), (), 0)
     with pytest.raises(ConfigError, match="seed"):
         slices_by(sampling, many(4), (("A",),), -1)

@@ -202,8 +202,8 @@ def test_no_dev_and_no_test_is_allowed():
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"first": 0}, ConfigError, "first is 0"),
-        ({"per_step": -1}, ConfigError, "per_step is -1"),
+        ({"first": 0}, ConfigError, "first must be 1 or more, not 0"),
+        ({"per_step": -1}, ConfigError, "per_step must be 1 or more, not -1"),
         ({"sampling": "gready"}, ConfigError, "Did you mean 'greedy'"),
         ({"order": ["A", "a"]}, StreamError, "'a', which is not in the corpus"),
         ({"order": ["A", "A"]}, StreamError, "'A' 2 times"),
