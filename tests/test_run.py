@@ -224,7 +224,7 @@ def test_a_run_with_other_data_is_not_resumed(
     copy: Path, tiny_corpus: Corpus, config: TrainingConfig
 ) -> None:
     other = TaskStream.split(tiny_corpus, first=2, per_step=2, min_mentions=1, seed=1)
-    with pytest.raises(ModelError, match="other data or its division into steps"):
+    with pytest.raises(ModelError, match="different data or its division into steps"):
         run_stream(other, config, copy, resume=True)
 
 
@@ -232,7 +232,7 @@ def test_a_run_with_other_data_is_not_resumed(
 def test_a_run_with_other_settings_is_not_resumed(
     change: dict[str, Any], copy: Path, tiny_stream: TaskStream, config: TrainingConfig
 ) -> None:
-    with pytest.raises(ModelError, match="other settings"):
+    with pytest.raises(ModelError, match="different settings"):
         run_stream(tiny_stream, config.model_copy(update=change), copy, resume=True)
 
 
