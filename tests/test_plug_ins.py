@@ -18,6 +18,7 @@ import pytest
 import cfner
 from cfner.errors import ConfigError
 from cfner.methods import create, method_names, registry
+from cfner.methods.files import load_file
 
 METHOD = '''
 from typing import ClassVar
@@ -128,3 +129,38 @@ def test_a_broken_package_is_named_and_does_not_stop_who_does_not_ask_for_it(
     assert list(registry._METHODS) == before
     registry._load_plug_ins.cache_clear()
     sys.modules.pop("visitors", None)
+
+
+def test_a_broken_package_stops_no_call_with_a_method_and_parameters_of_this_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced = EntryPoint("visiting", "nothing_like_it", registry.PLUG_INS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: (announced,))
+    registry._load_plug_ins.cache_clear()
+    for given in ({}, {"k": 2}):
+        with pytest.raises(cfner.CorpusError, match="no such file"):
+            cfner.train(tmp_path / "none", tmp_path / "out", method="cfner", **given)
+    with pytest.raises(ConfigError, match="pip uninstall nothing_like_it"):
+        cfner.train(tmp_path / "none", tmp_path / "out", method="cfner", kk=2)
+    registry._load_plug_ins.cache_clear()
+
+
+def test_a_method_of_this_program_is_not_replaced(tmp_path: Path, methods_as_before: None) -> None:
+    source = METHOD.replace("class Visiting", "class CFNER").replace('"visiting"', '"cfner"')
+    (tmp_path / "mine.py").write_text(source)
+    with pytest.raises(ConfigError, match="Two methods are named 'cfner'"):
+        load_file(tmp_path / "mine.py")
+    assert type(create("cfner")).__module__ == "cfner.methods.cfner"
+
+
+def test_a_file_that_was_changed_is_run_again(tmp_path: Path, methods_as_before: None) -> None:
+    file = tmp_path / "mine.py"
+    for title in ("First", "Other", "First"):  # of one length, and within a second
+        file.write_text(METHOD.replace("Visiting", f"{title}"))
+        assert load_file(file) == ["visiting"]
+        assert create("visiting").title == title
+        assert load_file(file) == ["visiting"]
+    file.write_text("@register")
+    with pytest.raises(ConfigError, match="NameError|SyntaxError"):
+        load_file(file)
+    assert create("visiting").title == "First"

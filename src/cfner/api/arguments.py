@@ -34,15 +34,25 @@ def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> d
     A named argument that is None was not given. What ``**settings`` holds is a setting or, failing that, a
     parameter of a method; anything else is refused with the nearest name.
     """
-    from cfner.methods import method_class, method_names, wrapper_class, wrapper_names
     from cfner.training.config import TrainingConfig
 
     fields = TrainingConfig.model_fields
     more: Mapping[str, Any] = arguments["settings"]
-    kinds = [*map(method_class, method_names()), *map(wrapper_class, wrapper_names())]
-    parameters = {name for kind in kinds for name in kind.Parameters.model_fields}
-    for name in more:
-        if name not in fields and name not in parameters:
+    named = {name: value for name, value in arguments.items() if name in fields and value is not None}
+    own = {name: value for name, value in more.items() if name not in fields}
+    if own:
+        _refuse_unknown(own, function, fields)
+    given = named | {name: value for name, value in more.items() if name in fields}
+    return given | {"parameters": {**given.get("parameters", {}), **own}} if own else given
+
+
+def _refuse_unknown(given: Collection[str], function: Callable[..., Any], fields: Collection[str]) -> None:
+    """What is no parameter of any method."""
+    from cfner.methods.registry import parameter_names
+
+    parameters = parameter_names(given)
+    for name in given:
+        if name not in parameters:
             takes = [
                 p.name for p in signature(function).parameters.values() if p.kind != Parameter.VAR_KEYWORD
             ]
@@ -50,10 +60,6 @@ def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> d
                 f"'{function.__name__}' has no argument '{name}', and there is no such setting.",
                 remedy=_near(name, {*takes, *fields, *parameters}) or f"See help(cfner.{function.__name__}).",
             )
-    named = {name: value for name, value in arguments.items() if name in fields and value is not None}
-    own = {name: value for name, value in more.items() if name not in fields}
-    given = named | {name: value for name, value in more.items() if name in fields}
-    return given | {"parameters": {**given.get("parameters", {}), **own}} if own else given
 
 
 def _near(name: str, known: Collection[str]) -> str:

@@ -39,11 +39,10 @@ def from_flags(arguments: Mapping[str, Any], pairs: Sequence[str] | None = None)
 
 def _refuse_unknown(name: str) -> None:
     """Neither a setting nor a parameter of any method. Whether the chosen method has it is checked later."""
-    from cfner.methods import method_class, method_names, wrapper_class, wrapper_names
+    from cfner.methods.registry import parameter_names
     from cfner.training.config import TrainingConfig
 
-    kinds = [*map(method_class, method_names()), *map(wrapper_class, wrapper_names())]
-    known = set(TrainingConfig.model_fields).union(*(kind.Parameters.model_fields for kind in kinds))
+    known = parameter_names([name]).union(TrainingConfig.model_fields)
     if name not in known:
         asked = name.replace("learning_rate", "lr")  # as other trainers call it
         raise ConfigError(f"--set {name}: there is no such setting.", remedy=nearest(asked, known))

@@ -7,24 +7,34 @@ import importlib.util
 import inspect
 import sys
 from pathlib import Path
+from typing import Final
 
 from cfner.errors import ConfigError
-from cfner.methods.registry import Method, all_or_nothing, method_class, registered_in
+from cfner.methods.registry import Method, all_or_nothing, method_class, registered_in, unregister
+
+_SOURCE: Final = "__cfner_source__"  # what a module was made of
 
 
 def load_file(path: str | Path) -> list[str]:
-    """Run a file that registers methods and return their names. Only ever a file that the user named."""
+    """Run a file that registers methods and return their names. Only ever a file that the user named.
+
+    It runs once, and again when the file has changed: a notebook session outlives a command.
+    """
     file = Path(path).resolve()
     name = f"cfner_method_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
-    if name not in sys.modules:
-        found = importlib.util.spec_from_file_location(name, file)
-        if found is None or found.loader is None or not file.is_file():
-            raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
+    found = importlib.util.spec_from_file_location(name, file)
+    if found is None or not file.is_file():
+        raise ConfigError("This is not a Python file.", where=str(path), remedy="Name a .py file.")
+    source = file.read_bytes()
+    if getattr(sys.modules.get(name), _SOURCE, None) != source:
         module = importlib.util.module_from_spec(found)
+        setattr(module, _SOURCE, source)
         sys.modules[name] = module  # pydantic resolves annotations there
         try:
             with all_or_nothing():
-                found.loader.exec_module(module)
+                unregister(registered_in(name))
+                # not by its loader: that takes a change within a second for none
+                exec(compile(source, str(file), "exec"), module.__dict__)  # noqa: S102 - the user's own file
         except Exception as error:
             del sys.modules[name]
             if isinstance(error, ConfigError):

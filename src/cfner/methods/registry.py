@@ -169,22 +169,29 @@ def register(method: M) -> M:
             remedy="Write 'plain_first_step = False' in its class.",
         )
     known: dict[str, Any] = _WRAPPERS if issubclass(method, Wrapper) else _METHODS
-    if method.name in known and known[method.name].__qualname__ != method.__qualname__:
+    before = known.get(method.name)
+    # a file or a cell of a notebook that is run again; but nobody replaces a method of this program
+    again = before is not None and before.__qualname__ == method.__qualname__
+    if before is not None and not (again and _is_ours(before) <= _is_ours(method)):
         raise ConfigError(f"Two methods are named '{method.name}'.", remedy="Rename one of them.")
     known[method.name] = method
     return method
 
 
+def _is_ours(kind: type[Method]) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
 @contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """Undo all registrations made in this block if it raises."""
-    before = [(known, set(known)) for known in (_METHODS, _WRAPPERS)]
+    """Undo all registrations and replacements made in this block if it raises."""
+    methods, wrappers = dict(_METHODS), dict(_WRAPPERS)
     try:
         yield
     except Exception:
-        for known, kept in before:
-            for half_done in set(known) - kept:
-                del known[half_done]
+        for known, kept in ((_METHODS, methods), (_WRAPPERS, wrappers)):
+            known.clear()
+            known.update(kept)  # type: ignore[arg-type]  # each with its own
         raise
 
 
@@ -192,6 +199,12 @@ def registered_in(module: str) -> list[str]:
     """The names that a module, or one of its submodules, has registered."""
     kinds = (_METHODS | _WRAPPERS).items()
     return [name for name, kind in kinds if f"{kind.__module__}.".startswith(f"{module}.")]
+
+
+def unregister(names: Collection[str]) -> None:
+    for name in names:
+        _METHODS.pop(name, None)
+        _WRAPPERS.pop(name, None)
 
 
 PLUG_INS: Final = "cfner.methods"  # the entry point group under which packages list a module or a class
@@ -236,6 +249,19 @@ def wrapper_names() -> list[str]:
     """Wrappers, which can be added to any method: NAME+WRAPPER."""
     _load_plug_ins()
     return list(_WRAPPERS)
+
+
+def parameter_names(wanted: Collection[str]) -> set[str]:
+    """The parameters of all methods and wrappers; of installed packages only where others lack a wanted one."""
+    known = _parameters()
+    if not known.issuperset(wanted):
+        _load_plug_ins()
+        known = _parameters()
+    return known
+
+
+def _parameters() -> set[str]:
+    return {name for kind in (_METHODS | _WRAPPERS).values() for name in kind.Parameters.model_fields}
 
 
 def wrapper_class(name: str) -> type[Wrapper]:
