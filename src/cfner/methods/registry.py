@@ -252,7 +252,7 @@ def wrapper_names() -> list[str]:
 
 
 def parameter_names(wanted: Collection[str]) -> set[str]:
-    """The parameters of all methods and wrappers; of installed packages only where others lack a wanted one."""
+    """The parameters of all methods and wrappers; of those installed only if the others lack a wanted one."""
     known = _parameters()
     if not known.issuperset(wanted):
         _load_plug_ins()
