@@ -81,11 +81,21 @@ def test_splits_stay_splits() -> None:
         ({"tokens": WORDS, "tags": TAGS}, "is not a labelled sentence"),
         ([(WORDS, TAGS[:2])], "data in memory:1"),
         ([(TEXT, [(0, 300, "PER")])], "data in memory:1: the mention 0-300"),
+        ({0: [(WORDS, TAGS)]}, "no split named train"),
+        (lambda: frame(**{"0": [WORDS], "1": [TAGS]}).rename(columns=int), "its fields are: 0, 1"),
+        (
+            lambda: frame(sentence=[1, None, None], word=["a", "b", "c"], tag=["O"] * 3),
+            "in a row that names none",
+        ),
+        (
+            lambda: frame(sentence=[1, 2, 1], word=["a", "b", "c"], tag=["O"] * 3),
+            "a sentence begins again: 1",
+        ),
     ],
 )
 def test_anything_else_is_an_error_that_shows_what_is_right(data: Any, what: str) -> None:
     with pytest.raises(CorpusError) as caught:
-        Corpus.read(data)
+        Corpus.read(data() if callable(data) else data)
     assert what in str(caught.value) and "--" not in str(caught.value)
 
 
@@ -227,6 +237,22 @@ def test_a_generator_is_read_while_it_is_tagged(two_steps: Path, tagger: Continu
         taken = 0
         assert next(found).spans == tagger.predict(ONE).spans  # scores differ in the last bits, by the batch
         assert 0 < taken < 2000
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"step": 1}, "`step` was given, but the model is open already"),
+        ({"runtime": "onnx"}, "`runtime` was given"),
+        ({"as_": "csv"}, "`as_` was given, but `out` is not given"),
+        ({"input_format": "jsonl"}, "`input_format` was given, but `file` is not given"),
+        ({"min_score": 7}, "`min_score` cannot be 7"),
+        ({"batch_size": -1}, "`batch_size` cannot be -1"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(given: dict[str, Any], what: str, tagger: ContinualTagger) -> None:
+    with pytest.raises(cfner.ConfigError, match=what):
+        cfner.predict(tagger.model, ONE, **given)
 
 
 def test_files_in_and_out(two_steps: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from cfner import learn
 from cfner.benchmark.cells import Cell
 from cfner.cli.main import main
+from cfner.cli.settings import call_of
 from cfner.errors import ConfigError
 from cfner.interop.export import export_model
 from cfner.methods import create, method_names
@@ -336,3 +337,10 @@ def test_learning_does_not_change_what_a_model_is(two_steps: Path, tiny_data: Pa
     (tmp_path / "s.toml").write_text("sigma = 3.0\n")
     with pytest.raises(ConfigError, match=r"s\.toml: The setting 'sigma' belongs to the model"):
         learn(two_steps, str(tiny_data), out=tmp_path / "out", config=tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize("pair", ["max_forgetting=abc", "data=elsewhere", "folds=x", "json=true"])
+def test_set_is_for_settings_not_for_arguments_of_the_command(pair: str) -> None:
+    with pytest.raises(ConfigError, match=f"--set {pair.partition('=')[0]}: it is no setting"):
+        call_of({"data": "d", "max_forgetting": 2.0, "folds": None, "json": False, "set_": [pair]})
+    assert call_of({"k": 1, "epochs": None, "set_": ["k=2", "epochs=3"]}) == {"k": 2, "epochs": 3}

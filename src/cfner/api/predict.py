@@ -118,6 +118,12 @@ def predict(
         raise ConfigError(
             "The output exists.", where=str(out), remedy="Name another, or set `overwrite=True`."
         )
+    _refuse_unused("`out` is not given", as_=None if out is not None else as_)
+    _refuse_unused("`file` is not given", input_format=None if file is not None else input_format)
+    if isinstance(model, TaggingModel):
+        _refuse_unused("the model is open already", step=step, runtime=runtime)
+    if min_score is not None and not 0 <= min_score <= 1:
+        raise ConfigError(f"`min_score` cannot be {min_score}.", remedy="Scores go from 0 to 1.")
     # before the model is opened: a missing file is reported at once
     given = (
         TextsToTag.of(text) if file is None else TextsToTag(read_texts(Path(file), input_format), lazy=True)
@@ -130,3 +136,9 @@ def predict(
     if out is not None:
         return write_predictions(found, out, as_, overwrite=overwrite)
     return given.answer(found)
+
+
+def _refuse_unused(why: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"`{name}` was given, but {why}: it would do nothing.", remedy="Leave it out.")

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from cfner.batches.encoding import EncodedText, IntArray
+from cfner.errors import ConfigError
 
 _BATCHES_PER_BUCKET = 32
 
@@ -102,6 +103,8 @@ def inference_batches(
     text: EncodedText, *, batch_size: int, windows: IntArray | None = None
 ) -> Iterator[TokenBatch]:
     """Every window once, the longest first, so that running out of memory shows at once."""
+    if batch_size < 1:
+        raise ConfigError(f"`batch_size` cannot be {batch_size}.", remedy="Give 1 or more.")
     chosen = np.arange(text.windows) if windows is None else windows
     order = chosen[np.argsort(-text.lengths[chosen], kind="stable")]
     for at in range(0, len(order), batch_size):

@@ -67,6 +67,8 @@ def call_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     call = {name: value for name, value in arguments.items() if name not in _OF_THE_TERMINAL}
     call = {name: value for name, value in call.items() if value is not None or name not in PAPER}
     for name, value in set_pairs(arguments.get("set_")).items():
+        if name in arguments and name not in PAPER:
+            _refuse_argument(name)
         if value is None and name in call:  # there, None is what was not given
             from cfner.training.config import read_settings
 
@@ -75,6 +77,14 @@ def call_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
         else:
             call[name] = value
     return call
+
+
+def _refuse_argument(name: str) -> None:
+    """An argument of the command that is no setting; its flag checks what it is given."""
+    from cfner.training.config import TrainingConfig
+
+    if name not in TrainingConfig.model_fields:
+        raise ConfigError(f"--set {name}: it is no setting.", remedy="Give it as 'cfner COMMAND -h' says.")
 
 
 def load_methods(files: Sequence[Path] | None) -> list[str]:

@@ -35,7 +35,7 @@ def source_name(data: object) -> str:
 def splits_in_memory(data: Data, options: ReadOptions) -> Mapping[str, Reading]:
     """Readings by the name of their split; data without splits is one called 'train'."""
     splits = data if isinstance(data, Mapping) else {"train": data}
-    return {name: _read(part, name, len(splits) > 1, options) for name, part in splits.items()}
+    return {str(name): _read(part, str(name), len(splits) > 1, options) for name, part in splits.items()}
 
 
 def _read(part: Any, split: str, several: bool, options: ReadOptions) -> Reading:
@@ -63,7 +63,7 @@ def _record(item: Any, place: str) -> Mapping[str, Any]:
     """An item of a list as a record with named fields."""
     match item:
         case Mapping():
-            return {name: _plain(value) for name, value in item.items()}
+            return {str(name): _plain(value) for name, value in item.items()}
         case [str(text), Mapping() as about] if "entities" in about:  # spaCy's training examples
             return {"text": text, "spans": _plain(about["entities"])}
         case [str(text), list() | tuple() as spans]:
@@ -96,6 +96,16 @@ def rows_of_frame(frame: Any) -> Iterator[Mapping[str, Any]]:
     if not set(_WORDS_IN_ROWS) <= set(frame.columns):
         yield from rows
         return
-    for _, words in groupby(rows, key=lambda row: row["sentence"]):
+    seen: set[Any] = set()
+    for sentence, words in groupby(rows, key=lambda row: row["sentence"]):
+        if sentence is None or sentence != sentence or sentence in seen:  # noqa: PLR0124 - which NaN is not
+            missing = "in a row that names none" if sentence not in seen else f"again: {sentence!r}"
+            raise CorpusError(
+                f"The frame has a row per word, and a sentence begins {missing}.",
+                where=IN_MEMORY,
+                remedy="Give each row its sentence (where only the first has it: frame.sentence.ffill()), "
+                "the words of a sentence one after another, and each sentence a number of its own.",
+            )
+        seen.add(sentence)
         listed = list(words)
         yield {"tokens": [row["word"] for row in listed], "tags": [row["tag"] for row in listed]}
