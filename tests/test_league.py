@@ -278,6 +278,16 @@ def test_grids_are_joined_and_what_is_there_stays(tmp_path: Path) -> None:
     assert merge([one], tmp_path / "all") == (0, 2)
 
 
+def test_a_run_that_is_only_planned_here_is_taken_from_where_it_is_finished(tmp_path: Path) -> None:
+    one, other = grid(tmp_path / "one", {A: 50.0}), grid(tmp_path / "other", {C: 70.0})
+    (one / "cells" / C).mkdir()
+    (one / "cells" / C / "job.json").write_text("{}")  # as an interrupted grid leaves it
+    assert merge([other], one) == (1, 0)
+    results = json.loads((one / "results.json").read_text())["runs"]
+    assert {run["key"] for run in results} == {A, C}
+    assert not (one / "cells" / C / "job.json").exists()
+
+
 def test_results_that_contradict_each_other_are_refused_and_nothing_is_copied(tmp_path: Path) -> None:
     one, other = grid(tmp_path / "one", {A: 50.0, B: 60.0}), grid(tmp_path / "other", {B: 60.1, C: 70.0})
     with pytest.raises(ConfigError, match="contradict") as caught:

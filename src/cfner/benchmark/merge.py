@@ -51,7 +51,7 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         new = 0
         for key, source in finished.items():
             if source != out:
-                with atomic_folder(out / "cells" / key) as place:
+                with atomic_folder(out / "cells" / key, refuse=_refuse_finished) as place:
                     shutil.copytree(source / "cells" / key, place, dirs_exist_ok=True)
                 new += 1
         rows = rows_joined([row for folder in all_folders for row in GridFolder(folder).grid()["cells"]])
@@ -61,6 +61,14 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
             write_league(out, league)
         GridFolder(out).write_results()
     return Merged(new, same)
+
+
+def _refuse_finished(cell: Path) -> None:
+    """Only a run that was planned or begun here, and is finished elsewhere, may be replaced."""
+    if (cell / RESULT).is_file():
+        raise ConfigError(
+            "The run was finished here in the meantime.", where=str(cell), remedy="Merge the grids again."
+        )
 
 
 def _finished(folders: Sequence[Path]) -> tuple[dict[str, Path], int]:
