@@ -13,6 +13,7 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods import create, method_class
 from cfner.methods.fusion import refit
+from cfner.methods.is3 import PROTOTYPES
 from cfner.network.head import CosineHead
 from cfner.stream.stream import TaskStream
 from check_method import Subject, check_method
@@ -54,6 +55,33 @@ def test_the_encoder_is_the_weighted_mean_of_old_and_new(
     for key, value in weights["extendner+fusion"].items():
         expected = (1 - share) * old[key] + share * weights["extendner"][key]
         torch.testing.assert_close(value, expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["own-other+fusion", "seq-star+fusion"])
+def test_a_first_step_of_the_methods_own_is_as_without_it(
+    name: str, tiny_encoder: Path, tiny_stream: TaskStream
+) -> None:
+    learned = {}
+    for method in (name, name.removesuffix("+fusion")):
+        subject = Subject(method, tiny_encoder, tiny_stream)
+        tagger = subject.tagger(epochs=1)
+        tagger.learn(subject.step(0))
+        learned[method] = tagger.model.network.state_dict()
+    first, second = learned.values()
+    torch.testing.assert_close(first, second)
+
+
+def test_what_a_method_keeps_is_of_the_fused_network(tiny_encoder: Path, tiny_stream: TaskStream) -> None:
+    kept = []
+    for weight in (0.0, 50.0):
+        fused = {"fusion_w": 0.0, "refit": 0, "distill_weight": weight}
+        subject = Subject("is3+fusion", tiny_encoder, tiny_stream, parameters=fused)
+        tagger = subject.tagger(epochs=1)
+        for number in (0, 1):
+            tagger.learn(subject.step(number))
+        kept.append(tagger.model.network.parts[PROTOTYPES])
+    # with a weight of 0 the encoder is the first step's, however the second was trained
+    torch.testing.assert_close(*kept)
 
 
 def test_refitting_moves_the_given_rows_alone_and_fits_better() -> None:

@@ -37,7 +37,11 @@ class Fusion(Wrapper):
         encoder. The rows of the step's labels are then refitted on features that are computed once, by
         cross-entropy on the step's labels and, for words labelled O, the old model's labels.
         """
-        super().finish(network, ctx)
+        if ctx.has_old:
+            self._fuse(network, ctx)
+        super().finish(network, ctx)  # last: what it keeps is of the network that is saved
+
+    def _fuse(self, network: Network, ctx: StepContext) -> None:
         w = self.parameters.fusion_w
         if w is None:
             w = math.sqrt(ctx.new_types / (ctx.new_types + ctx.old_types))
