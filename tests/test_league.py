@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -186,11 +187,11 @@ def test_equals_are_decided_for_the_usual_setting(
     assert choose(folder, planned, stream)["cfner"].chosen == "cfner with lambda_base=2.0"
 
 
-def made_league(folder: Path) -> None:
+def made_league(folder: Path, seeds: Sequence[int] = (0, 1, 2)) -> None:
     """Made-up runs of four methods on test data; one was chosen at twice its knob."""
     skills = {"rdp with lambda_kd=4.0": 0.9, "rdp": 0.2, "cfner": 0.5, "finetune": 0.1, "joint-own": 0.97}
     shared = (("score_on", "test"), ("unlabelled", "none"))
-    write_runs(folder, skills, [Made(("a", "b", "c", "d"), 2, 1, sentences=300, shared=shared)])
+    write_runs(folder, skills, [Made(("a", "b", "c", "d"), 2, 1, sentences=300, shared=shared)], seeds=seeds)
     chosen = {"rdp": "rdp with lambda_kd=4.0", "cfner": "cfner", "finetune": "finetune"}
     told = {
         name: Searched("knob", method, (Tried(1.0, name, 50.0, "k"),), "notes FG-2-PG-1", 9)
@@ -225,6 +226,17 @@ def test_the_report_ranks_each_method_at_its_setting_under_its_plain_name(tmp_pa
     ]
     assert float(table["rdp"][way]) == pytest.approx(sum(shares) / 3, abs=0.006)
     assert table["finetune"][way] == table["joint-own"][way] == "–"
+
+
+def test_one_seed_ranks_nobody(tmp_path: Path) -> None:
+    made_league(tmp_path, seeds=[0])
+    write_report(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    section = text[text.index("The league") : text.index("The search")]
+    ranks = {
+        row.split("|")[1].strip(): row.split("|")[2].strip() for row in section.splitlines() if "| " in row
+    }
+    assert {ranks[name] for name in ("rdp", "cfner", "finetune")} == {"–"}
 
 
 def test_a_damaged_record_of_the_search_is_named(tmp_path: Path) -> None:

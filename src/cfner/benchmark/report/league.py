@@ -108,7 +108,9 @@ def _table(league: Group, runs: Runs) -> Table:
 
 
 def ranks_of(league: Group, runs: Runs) -> dict[str, int]:
-    """For each method with counts per test sentence; empty where the runs cannot be paired."""
+    """For each method with counts per test sentence; empty where the runs cannot be paired or have one seed."""
+    if league.lone_seed:
+        return {}
     counts = {
         method: {run.seed: found for run in league.by_method[method] if (found := runs.counts(run))}
         for method in league.rivals
