@@ -1,6 +1,6 @@
 """cfner: teach a named-entity recogniser new entity types over time, without forgetting the old ones.
 
-What the commands do, functions of the same names do, with the same arguments:
+Every command has a function of the same name, with the same arguments:
 
     from cfner import learn, predict
 
@@ -8,14 +8,15 @@ What the commands do, functions of the same names do, with the same arguments:
     predict(learned.folder, "Ada Lovelace lived in London.").entities
 
 Use a model: predict, evaluate, export, serve. Teach it: learn, calibrate, consolidate. Look back and undo:
-diff, history, rollback, rename, merge, forget, prune. Prepare data: check, and Corpus.read, which says what
-data in memory may look like. Research: train, explain, encoders, TaskStream and the package cfner.methods.
+diff, history, rollback, rename, merge, forget, prune. Prepare data: check, and Corpus.read, which lists the
+accepted kinds of data in memory. Research: train, explain, encoders, TaskStream and the package
+cfner.methods.
 
-A ContinualTagger is a model kept open: it learns steps, predicts, evaluates and is saved. open_model gives
-the network alone. All errors that are
-raised on purpose are CfnerErrors. What is worth knowing goes to the logger "cfner".
+A ContinualTagger keeps a model in memory: it learns steps, predicts, evaluates and can be saved. open_model
+loads the network only. All errors that cfner raises on purpose are CfnerErrors. Notices and warnings go to
+the logger "cfner".
 
-Names are loaded when they are first used, so that importing the package costs nothing.
+Names are loaded on first use, so importing the package is fast.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-_BEGINNINGS = 3  # of the names that begin with what was asked for
-_TOLD = 10  # of the problems with one table of settings or facts
+_MOST_COMPLETIONS = 3  # names suggested that start with the given one
+_MOST_PROBLEMS = 10  # problems shown of one table of settings
 
 
 class CfnerError(Exception):
-    """Root of everything that this package raises on purpose.
+    """Base class of all errors that this package raises on purpose.
 
     ``str(error)`` is one paragraph: what was wrong (with its place, if there is one), then the remedy.
     """
@@ -35,7 +35,7 @@ class ConfigError(CfnerError):
 
 
 class CorpusError(CfnerError):
-    """A corpus file cannot be read as what it claims to be."""
+    """A corpus cannot be read."""
 
 
 class StreamError(CfnerError):
@@ -47,7 +47,7 @@ class EncoderError(CfnerError):
 
 
 class ModelError(CfnerError):
-    """A model folder is missing, damaged, or does not fit what is asked of it."""
+    """A model folder is missing, damaged, or not suitable for the request."""
 
 
 class TrainingError(CfnerError):
@@ -65,8 +65,8 @@ class MissingExtraError(CfnerError):
 
 
 def install_command(extra: str) -> str:
-    """What installs an extra, as one types it: from the checkout or the wheel that cfner came from, where pip
-    has recorded one; else by its name, from the package index that it came from."""
+    """The command that installs an extra: from the checkout or wheel that pip installed cfner from, if pip
+    recorded one; otherwise by name, from the package index."""
     import json
     import shlex
     from importlib import metadata
@@ -76,7 +76,7 @@ def install_command(extra: str) -> str:
 
     try:
         recorded = metadata.distribution("cfner").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:  # the sources are on the path, and nothing is installed
+    except metadata.PackageNotFoundError:  # cfner is on the path, but not installed
         recorded = None
     origin = json.loads(recorded or "{}")
     address = urlsplit(origin.get("url", ""))
@@ -90,7 +90,7 @@ def install_command(extra: str) -> str:
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Errors raised inside that do not say where they happened get this place."""
+    """Add ``where`` to errors raised inside that do not have a place yet."""
     try:
         yield
     except CfnerError as error:
@@ -99,7 +99,7 @@ def located(where: str) -> Iterator[None]:
 
 
 def import_extra(package: str, extra: str, purpose: str) -> Any:
-    """A package that only an extra installs."""
+    """Import a package that only an extra installs."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -111,13 +111,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     if not close and word:
-        close = [name for name in names if name.startswith(word)][:_BEGINNINGS]
+        close = [name for name in names if name.startswith(word)][:_MOST_COMPLETIONS]
     hint = f"Did you mean {' or '.join(repr(name) for name in close)}? " if close else ""
     return f"{hint}Known: {', '.join(names) if names else 'none'}."
 
 
 def problems(error: ValidationError) -> str:
-    """What a schema found wrong, in one line; of very much the beginning."""
+    """The errors of a schema in one line; the first few if there are many."""
     found = error.errors()
-    told = [f"{'.'.join(map(str, e['loc'])) or 'all of it'}: {e['msg']}" for e in found[:_TOLD]]
-    return "; ".join([*told, *([f"and {len(found) - _TOLD} more"] if len(found) > _TOLD else [])])
+    shown = [f"{'.'.join(map(str, e['loc'])) or 'all of it'}: {e['msg']}" for e in found[:_MOST_PROBLEMS]]
+    more = len(found) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])

@@ -1,4 +1,4 @@
-"""ContinualTagger: the one object that most users hold. It learns steps, predicts, evaluates and is saved."""
+"""ContinualTagger, the main class: it learns steps, predicts, evaluates, and can be saved."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class ContinualTagger:
     """A named-entity tagger that learns new types step by step.
 
-    Make one with ``from_pretrained`` (a fresh one on an encoder) or ``load`` (a saved one).
+    Create one with ``from_pretrained`` (new, on an encoder) or ``load`` (saved).
     """
 
     def __init__(self, model: LoadedModel, config: TrainingConfig) -> None:
@@ -53,7 +53,7 @@ class ContinualTagger:
         self.method = create(
             config.method, config.parameters, config.without, as_published=config.as_published
         )
-        self.record: StepRecord | None = None  # how the model became what it is
+        self.record: StepRecord | None = None  # how the latest step was trained
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
         self._accelerator: Accelerator | None = None
@@ -74,14 +74,15 @@ class ContinualTagger:
 
     @classmethod
     def load(cls, folder: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
-        """A saved tagger, as it was after its current step (or another). ``settings`` override its own.
+        """Load a saved tagger at its current step, or at ``step``. ``settings`` override the recorded ones.
 
-        How a training is watched (trackers, workers and the like) is never taken from the folder.
+        Settings of monitoring and of the machine (trackers, workers and the like) are never read from the
+        folder.
         """
         ref = ModelRef.parse(folder, step)
         stored = ModelFolder(ref.source).verified(ref.step)
         record = read_facts(stored)
-        read_if_there(stored, SCORES, Measured.from_json)  # a step with a damaged file is not used
+        read_if_there(stored, SCORES, Measured.from_json)  # refuse a step with a damaged file
         recorded = usable_settings(record)
         try:
             _refuse_early(TrainingConfig.build(settings, recorded=recorded))
@@ -97,7 +98,7 @@ class ContinualTagger:
 
     @classmethod
     def open(cls, source: str | Path, step: int | None = None, **settings: Any) -> ContinualTagger:
-        """A model folder of ours as ``load`` does, or any Hugging Face token classifier as it is."""
+        """Open a cfner model folder, as ``load`` does, or any Hugging Face token classifier."""
         ref = ModelRef.parse(source, step)
         if is_model_folder(ref.source):
             return cls.load(ref.source, ref.step, **settings)
@@ -119,7 +120,7 @@ class ContinualTagger:
 
     @property
     def saved_step(self) -> StoredStep | None:
-        """The step as it is on disk; None while it is not saved."""
+        """The step on disk; None until it is saved."""
         return self._saved
 
     @property
@@ -134,7 +135,7 @@ class ContinualTagger:
         return self._saved.hash if self._saved is not None else self._parent
 
     def fork(self, config: TrainingConfig) -> ContinualTagger:
-        """A copy with other settings, to try something on: what it learns does not change this one."""
+        """A copy with different settings, for trials: what the copy learns does not change this tagger."""
         self._refuse_half_learned()
         copied = ContinualTagger(replace(self.model, network=copy.deepcopy(self.model.network)), config)
         copied.record, copied._parent = self.record, self.parent_hash
@@ -151,9 +152,9 @@ class ContinualTagger:
 
         Args:
             step: The sentences and the types that they are labelled with, one of a ``TaskStream``.
-            progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
-            unfinished: A folder in which the step is kept between epochs, so that the same call goes on where
-                an interrupted one was.
+            progress: Whether to show progress bars. Default: in a terminal or a notebook.
+            unfinished: A folder for checkpoints between epochs. After an interruption the same call resumes
+                from there.
 
         Returns:
             The record of the step.
@@ -169,8 +170,8 @@ class ContinualTagger:
         *,
         unfinished: str | Path | None = None,
     ) -> StepRecord:
-        """Make one network of all experts, which teach it on ``text``; its labels are not looked at. The
-        record of the step.
+        """Distil all experts into one network on ``text``, whose labels are ignored. Returns the record of
+        the step.
         """
         self._refuse_half_learned()
         experts = experts_of(self.model)
@@ -191,7 +192,7 @@ class ContinualTagger:
         kept = None if unfinished is None else UnfinishedStep(Path(unfinished), step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed), method.grouping)
-        self._half_learned = True  # until all is well: an interrupted step leaves a head without its labels
+        self._half_learned = True  # until the step ends: an interruption leaves a head without its labels
         trained = train_step(
             self.model,
             step,
@@ -222,7 +223,7 @@ class ContinualTagger:
         return Evaluation(scores.types, scores.counts, lost, found)
 
     def find(self, sentences: Sequence[Sentence]) -> tuple[tuple[Span, ...], ...]:
-        """The mentions in each of the sentences, and no more: ``predict`` also says how certain they are."""
+        """The mentions in each sentence, without scores; ``predict`` returns scores too."""
         self._refuse_half_learned()
         model = self.model
         text = model.encode(sentences)
@@ -235,7 +236,7 @@ class ContinualTagger:
         )
         return tuple(found)
 
-    # a str is itself a sequence of str; the first overload that fits is the one that counts
+    # a str is also a sequence of str; the first matching overload is used
     @overload
     def predict(self, texts: str | Sentence | Mapping[str, Any]) -> Prediction: ...
 
@@ -246,7 +247,7 @@ class ContinualTagger:
     def predict(self, texts: Iterable[Any]) -> list[Prediction]: ...
 
     def predict(self, texts: Any) -> Prediction | list[Prediction] | Iterator[Prediction]:
-        """Find the entities of a text, or of many.
+        """Find the entities in one text or in many.
 
         Args:
             texts: A text; a list of texts; a list of sentences that are lists of words, which are kept as
@@ -271,9 +272,9 @@ class ContinualTagger:
     ) -> StoredStep:
         """Add the step learned last to a model folder and make it current.
 
-        ``scores`` of this step are kept with it. ``scored_on`` names the sentences that they were measured
-        on (``stream.test_set``): without it they are not comparable with those of any other step. ``extras``:
-        further JSON files to keep with the step, by name.
+        ``scores`` of this step are stored with it. ``scored_on`` names the sentences that they were measured
+        on (``stream.test_set``); without it they cannot be compared with those of other steps. ``extras``:
+        further JSON files to store with the step, by name.
         """
         self._refuse_half_learned()
         if self.record is None:
@@ -292,9 +293,9 @@ class ContinualTagger:
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, token: str | None = None, **more: Any
     ) -> str:
-        """Upload it as a stock token classifier with a model card; the address of the commit.
+        """Upload it as a stock token classifier with a model card. Returns the URL of the commit.
 
-        What is recorded of a saved model is told in the card, so save it first.
+        The card describes what the saved model records, so save it first.
         """
         self._refuse_half_learned()
         from cfner.interop.hub import push_to_hub
@@ -312,6 +313,6 @@ class ContinualTagger:
 
 
 def _refuse_early(config: TrainingConfig) -> None:
-    """A wrong method or device is an error before a model is loaded."""
+    """Report a wrong method or device before loading a model."""
     choose_device(config.device)
     create(config.method, config.parameters, config.without, as_published=config.as_published)

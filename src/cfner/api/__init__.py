@@ -1,4 +1,4 @@
-"""What the commands do, as functions: the same names, arguments and defaults. One file each, as in cli/.
+"""The commands as functions, with the same names, arguments and defaults. One file each, as in cli/.
 
-They are light to import: what computes is imported when a function is called.
+They are fast to import: torch and other heavy packages are imported when a function is called.
 """

@@ -1,4 +1,4 @@
-"""What several functions take, with the same meaning in each."""
+"""Arguments that several functions share."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def several(given: Any) -> tuple[Any, ...]:
 
 
 def settings_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of TrainingConfig in a call, of which ``arguments`` are all local names.
+    """The TrainingConfig settings of a call, whose local variables are ``arguments``.
 
-    A named argument that is None was not given. What ``**settings`` holds is a setting or, failing that, a
-    parameter of a method; anything else is refused with the nearest name.
+    A named argument that is None was not given. Each of ``**settings`` must be a setting or a parameter of a
+    method; anything else is an error that suggests the nearest name.
     """
     from cfner.training.config import TrainingConfig
 
@@ -63,15 +63,15 @@ def _refuse_unknown(given: Collection[str], function: Callable[..., Any], fields
 
 
 def _near(name: str, known: Collection[str]) -> str:
-    """A hint that names a few, since there are many: those that go on as the name does, else look-alikes."""
-    asked = name.replace("learning_rate", "lr")  # as other trainers call it
+    """A hint with a few names: those that start with ``name``, or else similar ones."""
+    asked = name.replace("learning_rate", "lr")  # the name that other trainers use
     longer = sorted(each for each in known if each.startswith(asked))
     close = longer[:3] or get_close_matches(asked, sorted(known), n=1, cutoff=0.6)
     return f"Did you mean {' or '.join(repr(each) for each in close)}?" if close else ""
 
 
 def load_methods(use: PathLike | Sequence[PathLike] | None) -> None:
-    """Run the Python files that a user has methods in."""
+    """Run the user's Python files that define methods."""
     from cfner.methods.files import load_file
 
     for file in several(use):

@@ -1,4 +1,4 @@
-"""``calibrate``: scores that can be relied on, and a precision that is promised."""
+"""``calibrate``: make scores reliable, and promise a precision."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def calibrate(
 ) -> CalibrationReport:
     """Make scores reliable: of the mentions with score 0.8, 80 % should be right.
 
-    It becomes a step of its own with the same weights; ``rollback`` undoes it. Types with too few mentions
-    stay as they are.
+    This adds a step with the same weights; ``rollback`` undoes it. Types with too few mentions are not
+    changed.
 
     Args:
         model: A model folder.
         data: Labelled sentences that the model was not trained on: a file, a folder (its dev split is used),
             or data in memory (see ``Corpus.read``).
         precision: Make types stricter until this share of their mentions is right, such as 0.95. Default:
-            what is found stays, only scores change.
+            only scores change, not what is found.
         html: Write a self-contained page to this file.
-        overwrite: Replace what ``html`` names.
-        format: Format of the data's files; found out if left out.
+        overwrite: Replace an existing ``html`` file.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
         batch_size: Windows per batch.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:
-        What was measured of each type before and after, and the new step's number.
+        The measurements of each type before and after, and the new step's number.
     """
     from cfner.corpus.writers import refuse_existing
     from cfner.pages.page import write_page
@@ -51,7 +51,7 @@ def calibrate(
     from cfner.practice.calibrate.page import page
 
     if html is not None:
-        refuse_existing(Path(html), overwrite)  # before the work, and again when the page is there
+        refuse_existing(Path(html), overwrite)  # now, and again when the page is written
     report = measure(
         model,
         data,

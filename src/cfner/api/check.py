@@ -32,28 +32,28 @@ def check(
     progress: bool | Progress | None = None,
     **settings: Any,
 ) -> CheckReport:
-    """Say what is in the data, what looks wrong, what ``learn`` would do, and how long it would take.
+    """Report what is in the data, what looks wrong, what ``learn`` would do, and how long it would take.
 
-    Nothing is kept, and nothing is written but the picture, if it is asked for. Data that cannot be read
-    raises ``CorpusError``; whatever else is wrong is a finding.
+    Nothing is written except ``curve_picture``. Data that cannot be read raises ``CorpusError``; any other
+    problem is a finding.
 
     Args:
         data: A file, a folder with train, dev and test files, or data in memory (see ``Corpus.read``).
-        model: The model that is to learn from it: a model folder ("M@3": its step 3), or a checkpoint.
+        model: The model that will learn from it: a model folder ("M@3": its step 3), or a checkpoint.
         types: Learn these types only; default: all that are new.
         old_labels: What to do with labels of types that the model knows already: "error", "ignore" or "use".
-        unlabelled: Text without labels that ``learn`` would be given: a file, a folder, texts, or a list.
+        unlabelled: Unlabelled text for ``learn``: a file, a folder, texts, or a list.
         method: Method to learn with. Default: the model's.
         epochs: Epochs of the step.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
         timing: Time some batches, about 10 seconds.
-        curve: Train on a quarter, half and all of the data to say whether more labels would help. Takes
-            longer than learning.
+        curve: Train on a quarter, half and all of the data to see whether more labels would help. Takes
+            longer than ``learn``.
         curve_picture: Draw the curve as a picture into this file (.svg).
-        overwrite: Replace what ``curve_picture`` names.
-        format: Format of the data's files; found out if left out.
+        overwrite: Replace an existing ``curve_picture`` file.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
+        progress: Whether to show progress bars. Default: in a terminal or a notebook.
         **settings: Any other setting of ``TrainingConfig``, or a parameter of the method.
 
     Returns:
@@ -66,7 +66,7 @@ def check(
     if curve_picture is not None:
         from cfner.corpus.writers import refuse_existing
 
-        refuse_existing(Path(curve_picture), overwrite)  # before the work, and again when it is there
+        refuse_existing(Path(curve_picture), overwrite)  # now, and again when it is written
     watched = None
     if curve or curve_picture is not None:
         from cfner.training.bars import watcher

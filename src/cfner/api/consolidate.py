@@ -1,4 +1,4 @@
-"""``consolidate``: one network in place of many experts."""
+"""``consolidate``: distil many experts into one network."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def consolidate(
     progress: bool | Progress | None = None,
     **settings: Any,
 ) -> Consolidated:
-    """Make one network of all experts of a model, so that it is as quick and small as before the first.
+    """Distil all experts of a model into one network, as fast and as small as before the first expert.
 
-    The experts teach it on the text. It becomes a step of its own, which ``rollback`` undoes.
+    The experts teach it on the text. The result is a new step, which ``rollback`` undoes.
 
     Args:
         model: A model folder whose current step has experts.
@@ -45,19 +45,19 @@ def consolidate(
         guard: Labelled sentences: a model that forgot their types is refused.
         max_forgetting: F1 points that a type may lose.
         accept_forgetting: Types that may be forgotten.
-        strict: Refuse what is not shown: types that the guard does not show to be kept.
+        strict: Also refuse the model if the guard does not show that every type was kept.
         epochs: Epochs of the step.
         batch_size: Sentences per batch and process.
         lr_encoder: Learning rate of the encoder.
         lr_head: Learning rate of the head.
         seed: Seed of the training.
         config: A .toml or .json file of settings, or a dictionary of them.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
-        progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        progress: Whether to show progress bars. Default: in a terminal or a notebook.
         **settings: Any other setting of ``TrainingConfig``.
 
     Returns:
-        Where the new model is, whether it was accepted, and what was measured.
+        Where the new model is, whether it was accepted, and the measurements.
     """
     given = settings_of(consolidate, locals())
     from cfner.practice.consolidate.consolidate import consolidate as make_one

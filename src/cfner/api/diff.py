@@ -1,4 +1,4 @@
-"""``diff``: what two models say differently about a text."""
+"""``diff``: compare the predictions of two models on a text."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ def diff(
 ) -> ModelDiff:
     """Find which predictions changed from one model to another: lost, gained, retyped, moved.
 
-    If the text is labelled, each change is called right or wrong.
+    If the text is labelled, each change is marked as right or wrong.
 
     Args:
         model: A model folder ("M@3": its step 3), a checkpoint or an ONNX export.
         model2: The model to compare with; default: the last two steps of ``model`` are compared.
-        text: What both models tag: a file (one text per line, or labelled data), a folder (its test split), a
-            text, texts, or data in memory (see ``Corpus.read``).
+        text: The text that both models tag: a file (one text per line, or labelled data), a folder (its test
+            split), a text, texts, or data in memory (see ``Corpus.read``).
         step: Which step of the first model.
         step2: Which step of the second model.
         html: Write a self-contained page to this file.
-        overwrite: Replace what ``html`` names.
-        keep: Changed sentences kept as examples; the counts are of all.
-        format: Format of the data's files; found out if left out.
+        overwrite: Replace an existing ``html`` file.
+        keep: How many changed sentences to keep as examples; the counts cover all.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
         plain: The file is plain text, one text per line, whatever its name.
         batch_size: Windows per batch.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:
-        All changes in counts, and examples of them.
+        The counts of all changes, and examples.
     """
     from cfner.corpus.writers import refuse_existing
     from cfner.pages.page import write_page
@@ -59,7 +59,7 @@ def diff(
     from cfner.practice.diff.sources import open_ref, text_source, two_models
 
     if html is not None:
-        refuse_existing(Path(html), overwrite)  # before the work, and again when the page is there
+        refuse_existing(Path(html), overwrite)  # now, and again when the page is written
     if text is None:
         raise ConfigError(
             "There is no text to compare on.",

@@ -59,21 +59,21 @@ def evaluate(
 ) -> Evaluated | EvaluatedSteps:
     """Measure entity-level precision, recall and F1 per type, and the two confusions.
 
-    Labels of types that the model has not learned are set aside, and counted. So are finds of types that the
-    data does not label anywhere: nobody could tell whether they are right.
+    Labels of types that the model has not learned are set aside and counted. So are predictions of types that
+    the data never labels, because they cannot be judged.
 
     Args:
         model: A model folder ("M@3": its step 3), a Hugging Face checkpoint, or an exported ONNX folder.
         data: A labelled file, a folder (its test split is used), or data in memory (see ``Corpus.read``).
         step: Which step of the model; default: the current one.
-        all_steps: Score every step of the model folder, as a series. Steps that have stored scores on these
-            very sentences are not scored again.
-        save: Keep the scores with the model: ``history``, the page and the model card show them.
-        format: Format of the data's files; found out if left out.
+        all_steps: Score every step of the model folder. Steps that have stored scores on exactly these
+            sentences are not scored again.
+        save: Store the scores with the model: ``history``, the page and the model card show them.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        all_types: Score types that the data does not label, too: all their finds are wrong.
+        all_types: Also score types that the data does not label: all their predictions count as wrong.
         batch_size: Windows per batch.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:
         The scores and what was set aside; with ``all_steps``, the scores of each step.

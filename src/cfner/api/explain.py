@@ -41,15 +41,15 @@ def explain(
         epoch: Epoch of the curriculum. Default: the one whose weights were saved.
         top: Labels shown of each distribution.
         html: Write a self-contained page to this file.
-        overwrite: Replace what ``html`` names.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
-        every: The ``every`` of the training.
-        format: Format of the data's files; found out if left out.
+        overwrite: Replace an existing ``html`` file.
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        every: ``every`` as in training.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        dev_share: The ``dev_share`` of ``learn``.
-        replay: The ``replay`` of ``learn``.
-        unlabelled: The ``unlabelled`` of ``learn``.
-        guard: The ``guard`` of ``learn``, if it had ``unlabelled`` as well.
+        dev_share: ``dev_share`` as for ``learn``.
+        replay: ``replay`` as for ``learn``.
+        unlabelled: ``unlabelled`` as for ``learn``.
+        guard: ``guard`` as for ``learn``, if ``unlabelled`` was given too.
 
     Returns:
         The sentence's tokens, each with its loss, its distributions and its matched tokens.
@@ -62,7 +62,7 @@ def explain(
     from cfner.practice.explain.page import page
 
     if html is not None:
-        refuse_existing(Path(html), overwrite)  # before the work, and again when the page is there
+        refuse_existing(Path(html), overwrite)  # now, and again when the page is written
     corpus = Corpus.read(data, format=format, tag_column=tag_column, every=every)
     given = GivenToLearn(dev_share, replay, several(unlabelled), guard)
     found = explain_run(

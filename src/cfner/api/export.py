@@ -33,13 +33,13 @@ def export(
         out: The folder to write; it must not exist.
         to: "hf": a stock transformers model. "onnx": for onnxruntime.
         step: Which step of the model; default: the current one.
-        int8: ONNX with 8-bit weights: a quarter of the size, nearly the same.
-        check_text: A file of ordinary text of your domain (text lines, JSON lines, CoNLL) on which the export
-            is measured; default: a dozen built-in English sentences.
+        int8: ONNX with 8-bit weights: a quarter of the size, nearly the same predictions.
+        check_text: A file of ordinary text of your domain (text lines, JSON lines, CoNLL) to compare the
+            export on; default: a dozen built-in English sentences.
         license: Licence named in the model card, such as "apache-2.0".
         overwrite: Replace an earlier export (and nothing else).
         push_to: Also upload the folder to this repository on the hub, "owner/name".
-        private: Whether a new repository is private; default: as your account says.
+        private: Whether a new repository is private; default: your account's setting.
 
     Returns:
         What was written, how it compares with the original, and where it was uploaded to.

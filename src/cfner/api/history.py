@@ -16,7 +16,7 @@ def history(model: PathLike, *, verify: bool = False) -> list[PastStep]:
 
     Args:
         model: A model folder.
-        verify: Check every byte and the whole lineage; what is damaged raises ``ModelError``.
+        verify: Check every byte and the lineage of every step; damage raises ``ModelError``.
 
     Returns:
         The steps in the order in which they were added.
@@ -27,7 +27,7 @@ def history(model: PathLike, *, verify: bool = False) -> list[PastStep]:
 
 
 def rollback(model: PathLike, step: int) -> PastStep:
-    """Make another step the current one. Nothing is removed, so a rollback can be undone the same way.
+    """Make another step the current one. Nothing is deleted, so a rollback can be undone the same way.
 
     Args:
         model: A model folder.
@@ -42,11 +42,11 @@ def rollback(model: PathLike, step: int) -> PastStep:
 
 
 def rename(model: PathLike, old: str, new: str) -> PastStep:
-    """Give an entity type another name, as a new step with the same weights.
+    """Rename an entity type, as a new step with the same weights.
 
     Args:
         model: A model folder.
-        old: The type's name now.
+        old: The type's current name.
         new: Its new name.
 
     Returns:
@@ -58,12 +58,12 @@ def rename(model: PathLike, old: str, new: str) -> PastStep:
 
 
 def merge(model: PathLike, types: Names, into: str) -> PastStep:
-    """Make several entity types one, as a new step with the same weights.
+    """Merge several entity types into one, as a new step with the same weights.
 
     Args:
         model: A model folder.
-        types: The types that become one.
-        into: The name of the one type; may be one of them.
+        types: The types to merge.
+        into: The name of the merged type; may be one of ``types``.
 
     Returns:
         The new step.
@@ -74,13 +74,14 @@ def merge(model: PathLike, types: Names, into: str) -> PastStep:
 
 
 def forget(model: PathLike, types: Names) -> PastStep:
-    """Take entity types away, as a new step with the same weights: the model no longer finds them.
+    """Remove entity types, as a new step with the same weights: the model no longer finds them.
 
-    All other scores stay what they were. ``rollback`` brings the types back, and they can be learned again.
+    The scores of all other types stay the same. ``rollback`` brings the types back, and they can be learned
+    again.
 
     Args:
         model: A model folder.
-        types: The types to take away.
+        types: The types to remove.
 
     Returns:
         The new step.
@@ -91,15 +92,15 @@ def forget(model: PathLike, types: Names) -> PastStep:
 
 
 def prune(model: PathLike, keep: int, *, dry_run: bool = False) -> Pruned:
-    """Free the disk of old steps: their weights are removed for good, their record stays.
+    """Free the disk space of old steps: their weights are deleted permanently, their record stays.
 
-    The current step is always kept. So is an older step whose weights are those of a step that is kept:
-    removing it would free nothing. A pruned step can no longer be used or gone back to.
+    The current step is always kept. So is an older step that shares all its weights with a kept one:
+    deleting it would free nothing. A pruned step can no longer be used or rolled back to.
 
     Args:
         model: A model folder.
         keep: How many of the latest steps keep their weights.
-        dry_run: Only say what would be removed.
+        dry_run: Only report what would be deleted.
 
     Returns:
         Which steps lost their weights, and how many bytes that freed.

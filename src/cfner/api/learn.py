@@ -1,4 +1,4 @@
-"""``learn``: teach a model that is in use new types."""
+"""``learn``: teach an existing model new types."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def learn(
     progress: bool | Progress | None = None,
     **settings: Any,
 ) -> Learned:
-    """Teach a model new entity types from text labelled with them alone, and report what became of the old.
+    """Teach a model new entity types from text labelled only with them, and report whether it kept the old.
 
     The old model is never changed: the new one goes to ``out``, or is added as a step with ``in_place``,
     which ``rollback`` undoes. If the guard refuses it, it is saved separately as ``OUT.refused``.
 
-    How well the new types are found is measured on the test split of ``data``. Without one it is estimated
-    by models that saw a part of the sentences each, before the model itself learns from all of them.
+    The new types are scored on the test split of ``data``. Without one, cross-validation estimates their
+    scores first; then the model learns from all sentences.
 
     Args:
         model: A model folder ("M@3": its step 3), or any Hugging Face token-classification checkpoint.
@@ -69,46 +69,46 @@ def learn(
         types: Learn these types only; default: all that are new.
         old_labels: What to do with labels of types that the model knows already: "error", "ignore" or "use".
         replay: A few old sentences to mix in, labelled with old types.
-        unlabelled: Text without labels, like the text that the model reads every day: a file, a corpus
+        unlabelled: Unlabelled text like the model's usual input: a file, a corpus
             folder, texts, or a list of these. It reminds the model of old types. A part of it is held out to
             compare the old and the new model.
         unlabelled_ratio: Unlabelled sentences per labelled one. Default: 1.
-        guard: Sentences labelled with old types: a model that forgot them is refused.
+        guard: Sentences labelled with old types. A model that forgot these types is refused.
         max_forgetting: F1 points that an old type may lose.
         accept_forgetting: Types that may be forgotten.
-        folds: Estimate the new types with so many models. Default: 5, or one held-out part if every type has
-            300 mentions; none if there is a test split. 0: no estimate.
+        folds: Number of cross-validation models for the estimate. Default: 5, or one held-out part if every
+            type has 300 mentions; none if there is a test split. 0: no estimate.
         min_new_f1: Refuse a model whose new types have a lower F1.
-        strict: Refuse what is not shown: old types that the guard does not show to be kept, and new types
-            whose interval does not reach ``min_new_f1``.
-        method: How it is learned; ``cfner.methods.method_names()`` lists them. Default: the model's, or
+        strict: Also refuse the model if the guard does not show that every old type was kept, or if the
+            interval of a new type starts below ``min_new_f1``.
+        method: The training method; ``cfner.methods.method_names()`` lists them. Default: the model's, or
             own-other.
-        use: Python files with methods of your own.
+        use: Python files with your own methods.
         without: Parts of the method to leave out (ablation).
         epochs: Epochs of the step.
-        patience: Stop after so many epochs without a better one.
+        patience: Stop after this many epochs without improvement.
         batch_size: Sentences per batch and process.
         lr_encoder: Learning rate of the encoder.
         lr_head: Learning rate of the head.
         seed: Seed of the training.
         preset: "paper": the paper's settings.
         config: A .toml or .json file of settings, or a dictionary of them.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
-        format: Format of the data's files; found out if left out.
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        every: Take each n-th sentence of the data, for a quick answer.
-        dev_share: Share of the sentences that is held out, where one part is.
-        unchecked: Learn although ``check`` finds something that is surely wrong.
+        every: Use only every n-th sentence of the data, for a quick result.
+        dev_share: Share of the sentences to hold out, where a single part is held out.
+        unchecked: Learn even if ``check`` finds errors.
         html: Write a self-contained page to this file.
-        overwrite: Replace what ``html`` names.
-        progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
+        overwrite: Replace an existing ``html`` file.
+        progress: Whether to show progress bars. Default: in a terminal or a notebook.
         **settings: Any other setting of ``TrainingConfig``, or a parameter of the method.
 
     Returns:
-        What was learned, whether the model was accepted, and all that was measured.
+        What was learned, whether the model was accepted, and all measurements.
 
     Raises:
-        CfnerError: If the data, the model or a setting cannot be used. Nothing was changed then.
+        CfnerError: If the data, the model or a setting cannot be used. Nothing is changed in that case.
     """
     load_methods(use)
     given = settings_of(learn, locals())
@@ -118,7 +118,7 @@ def learn(
     if html is not None:
         from cfner.corpus.writers import refuse_existing
 
-        refuse_existing(Path(html), overwrite)  # before the work, and again when the page is there
+        refuse_existing(Path(html), overwrite)  # now, and again when the page is written
     learned = learn_types(
         model,
         data,
@@ -141,7 +141,7 @@ def learn(
         unchecked=unchecked,
         progress=watcher(progress),
     )
-    if html is not None:  # last: the step is saved, whatever becomes of the page
+    if html is not None:  # last: the step is saved even if writing the page fails
         from cfner.pages.page import write_page
         from cfner.practice.learn.page import page
 

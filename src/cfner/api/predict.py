@@ -1,4 +1,4 @@
-"""``predict``: find the entities of texts."""
+"""``predict``: find the entities in texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Options(TypedDict, total=False):
     device: str
 
 
-@overload  # a str is itself a sequence of str; the first overload that fits is the one that counts
+@overload  # a str is also a sequence of str; the first matching overload is used
 def predict(
     model: PathLike | TaggingModel, text: str | Sentence | Mapping[str, Any], **options: Unpack[_Options]
 ) -> Prediction: ...
@@ -77,12 +77,12 @@ def predict(
 ) -> Prediction | list[Prediction] | Iterator[Prediction] | int:
     """Find entities, each with its type, its words and characters, and a score.
 
-    A path is opened with each call. To tag text again and again, keep the model open: ``predict`` of a
-    ``ContinualTagger`` takes the same texts.
+    A path is loaded on each call. To tag text repeatedly, keep the model in memory:
+    ``ContinualTagger.predict`` takes the same texts.
 
     Args:
-        model: A model folder ("M@3": its step 3), a Hugging Face checkpoint, an exported ONNX folder, or what
-            ``open_model`` gave.
+        model: A model folder ("M@3": its step 3), a Hugging Face checkpoint, an exported ONNX folder, or the
+            result of ``open_model``.
         text: A text; a list of texts; a list of sentences that are lists of words, which are kept as they
             are; dictionaries with "text" or "tokens"; or a generator of any of these, which is tagged while
             it is read.
@@ -91,14 +91,14 @@ def predict(
             "conll": one word per line. Default: by the file's suffix, else by its first lines.
         step: Which step of the model; default: the current one.
         as_: Format of ``out``: "jsonl", "json", "csv", "tsv", "conll" or "docbin". Default: by its suffix.
-        out: Write the predictions to this file, complete or not at all, and return how many there are.
-        overwrite: Replace what ``out`` names.
+        out: Write the predictions to this file (atomically), and return how many there are.
+        overwrite: Replace an existing ``out`` file.
         runtime: "torch", "onnx" or "onnx-int8". The last two export the model into a temporary folder first:
             worth it for large files. Default: torch.
-        min_score: Leave out mentions with a lower score. This then decides in place of the precision that the
-            model was calibrated to; 0 shows all that the network finds.
+        min_score: Leave out mentions with a lower score. This replaces the limits that ``calibrate`` set;
+            0 returns everything that the network finds.
         batch_size: Windows per batch.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:
         One prediction for one text, a list for a list, an iterator for a generator or a file.

@@ -31,27 +31,26 @@ def serve(
 ) -> None:
     """Serve a model over HTTP until SIGTERM or Ctrl+C, with a page at /.
 
-    When the model folder's current step changes (``learn`` in place, ``rollback``), the new one is checked
-    and takes over without a request being lost.
+    When the model folder's current step changes (``learn`` in place, ``rollback``), the server checks
+    the new step and switches to it without losing a request.
 
     Args:
         model: A model folder ("M@3": its step 3), or any Hugging Face token-classification checkpoint.
-        host: Address to listen on. Any other than this machine's own needs an API key.
+        host: Address to listen on. One that other machines can reach needs an API key.
         port: Port to listen on; 0: any that is free.
         api_key: Clients must send this key.
         max_body: Bytes of one request (else 413).
         max_texts: Texts of one request (else 422).
         max_text_length: Characters of one text (else 422).
         max_waiting: Requests waiting for their answer (else 429).
-        max_wait: Seconds that a request may be expected to wait, unless it takes longer itself (else 429).
+        max_wait: Longest expected wait in seconds, or the request's own computing time if longer (else 429).
         batch_texts: Texts computed together.
-        steps_kept: Steps kept in memory beside the current one, for the time slider.
-        reload_seconds: How often to look whether the current step has changed.
+        steps_kept: Steps kept in memory besides the current one, for the time slider.
+        reload_seconds: How often to check whether the current step has changed.
         shutdown_seconds: How long accepted requests may take after SIGTERM.
-        threads: Processor threads for computing; default: torch decides.
-        min_score: Leave out mentions with a lower score. This then decides in place of the precision that the
-            model was calibrated to.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        threads: CPU threads for computing; default: torch decides.
+        min_score: Leave out mentions with a lower score. This replaces the limits that ``calibrate`` set.
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
         access_log: Log every request (never its text).
         ready: Called with the address once it listens.
     """
@@ -86,5 +85,5 @@ def serve(
     from cfner.network.device import choose_device
     from cfner.serving.server import serve as run
 
-    choose_device(device)  # a wrong one is an error before the port is taken
+    choose_device(device)  # report a wrong one before binding the port
     run(model, settings, ready=ready, access_log=access_log)

@@ -71,38 +71,38 @@ def train(
         out: Folder for the models and results.json.
         first: Types in the first step (FG).
         per_step: Types in each later step (PG).
-        order: Types in the order of learning; those that it does not name are left out. Default: all,
+        order: Types in the order of learning; types not named are left out. Default: all,
             alphabetically.
         types: Learn these types only, alphabetically.
-        sampling: How sentences go to steps: "greedy" (the paper's) or "random".
+        sampling: How sentences are assigned to steps: "greedy" (the paper's) or "random".
         min_mentions: Drop types with fewer training mentions.
-        every: Take each n-th sentence of the data, for a quick answer.
+        every: Use only every n-th sentence of the data, for a quick result.
         score_every: The same for the sentences that steps are scored on. Default: as ``every``.
         score_on: Split that steps are scored on: "test", or "dev" when choosing settings.
-        unlabelled: Text without labels that reminds the model of old types: a file, a corpus, texts, or
+        unlabelled: Unlabelled text that reminds the model of old types: a file, a corpus, texts, or
             "rest" for the training sentences that ``every`` leaves out; or a list of these.
         unlabelled_ratio: Unlabelled sentences per labelled one, in each step. Default: 1.
-        format: Format of the data's files; found out if left out.
+        format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        method: How it is learned; ``cfner.methods.method_names()`` lists them. Default: own-other.
-        use: Python files with methods of your own.
+        method: The training method; ``cfner.methods.method_names()`` lists them. Default: own-other.
+        use: Python files with your own methods.
         without: Parts of the method to leave out (ablation).
         encoder: Hub name, folder, or "minilm". Default: bert-base-cased.
         epochs: Epochs per step.
-        patience: Stop a step after so many epochs without a better one.
+        patience: Stop a step after this many epochs without improvement.
         batch_size: Sentences per batch and process.
         lr_encoder: Learning rate of the encoder.
         lr_head: Learning rate of the head.
         precision: "fp32", "bf16", or "auto": bf16 where the hardware has it.
-        matches: Matched predictions: "bank" or "exact".
+        matches: How matched predictions are computed: "bank" or "exact".
         seed: Seed of the split and of the training. Default: 0.
         trackers: Where losses are logged, such as "tensorboard".
         preset: "paper": the paper's settings.
         config: A .toml or .json file of settings, or a dictionary of them.
-        device: "auto" (a graphics card if there is one), "cpu", "cuda", "cuda:N" or "mps".
-        resume: Go on with the run in ``out``.
-        dry_run: Train nothing, and return what would be done.
-        progress: False: no bars; True: bars; default: bars in a terminal or a notebook.
+        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
+        resume: Resume the run in ``out``.
+        dry_run: Train nothing, and return the plan.
+        progress: Whether to show progress bars. Default: in a terminal or a notebook.
         **settings: Any other setting of ``TrainingConfig``, or a parameter of the method, such as ``k``.
 
     Returns:
@@ -111,7 +111,7 @@ def train(
     if order is not None and types is not None:
         raise ConfigError(
             "`order` and `types` both say which types are learned.",
-            remedy="Give `order` alone: types that it does not name are left out.",
+            remedy="Give only `order`: types not named there are left out.",
         )
     load_methods(use)
     given = settings_of(train, locals())
@@ -123,7 +123,7 @@ def train(
     from cfner.training.config import TrainingConfig
 
     chosen = TrainingConfig.build(given, file=config, preset=preset)
-    create(chosen.method, chosen.parameters, chosen.without)  # a wrong one is an error before any work
+    create(chosen.method, chosen.parameters, chosen.without)  # report a wrong one before any work
     source = Source.of(
         data,
         several(unlabelled),
@@ -141,6 +141,6 @@ def train(
     stream = Division(first, per_step, sampling).stream(corpus, source, chosen.seed)
     if dry_run:
         return PlannedRun(stream, chosen)
-    if not resume:  # a run that has begun may need it no more
+    if not resume:  # a run that has started may no longer need it
         require_encoder(chosen.encoder)
     return run_stream(stream, chosen, out, resume=resume, progress=watcher(progress))[0]
