@@ -389,7 +389,7 @@ def test_rename_carries_figures_along_and_merge_and_forget_drop_them(model: Path
     gone = forget(model, ["dish"])
     assert (gone.calibrated, gone.uncalibrated) == (("person",), ("dish",))
     output = run("forget", model, "person").output
-    assert "What was calibrated of person does not hold any more" in " ".join(output.split())
+    assert "The calibration of person is no longer valid" in " ".join(output.split())
     assert open_model(model).calibration is None
 
 

@@ -48,7 +48,7 @@ def follow(script: str, folder: Path, programs: Path) -> None:
         "The new model is step 2 of model",
         "Step 3 of model is current now",
         "Step 4 of model is current now",
-        "Every file is what it was",
+        "All files are unchanged",
         "Step 5 of model is current now",
         "In short:",
         '"entities"',

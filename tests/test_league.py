@@ -143,7 +143,7 @@ def test_search_choice_test_and_report(
     call += ["--epochs", "1", "--set", "lr_encoder=0.002", "--out", str(out)]
     dry = CliRunner().invoke(app, [*call, "--dry-run"])
     assert dry.exit_code == 0 and "6 runs. Nothing was trained." in dry.output
-    assert "the search may choose others" in dry.output and not out.exists()
+    assert "the search may choose different ones" in dry.output and not out.exists()
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.output
     cells = [folder for folder in backend.started if folder.parent.name == "cells"]

@@ -277,7 +277,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     os.kill(child.pid, signal.SIGINT)
     assert child.end() == 130, child.lines
     assert "the next call resumes exactly there" in " ".join(said.read_text().split())
-    assert "Stopped. The same command goes on from what is kept." in said.read_text()
+    assert "Stopped. Run the same command again to resume." in said.read_text()
     assert (tmp_path / "out.unfinished" / FILE).is_file() and not out.exists()
 
 
@@ -323,7 +323,7 @@ def test_ctrl_c_in_a_short_command_goes_on_exactly(
     os.kill(child.pid, signal.SIGINT)
     assert child.end() == 130, child.lines
     kept = " ".join(said.read_text().split())
-    assert "was stopped in epoch 1 of 2, after batch" in kept and "goes on from what is kept" in kept
+    assert "was stopped in epoch 1 of 2, after batch" in kept and "Run the same command" in kept
     again: list[object] = ["--resume"] if name == "train" else []
     for more in (words(tmp_path / "out") + again, words(tmp_path / "whole")):
         assert fork(lambda _, more=more: command(more, said)).end() == 0, said.read_text()

@@ -1,4 +1,4 @@
-"""``cfner bench``: figures that can be repeated. Grids of runs are in bench_run.py."""
+"""``cfner bench``: reproducible measurements. Grids of runs are in bench_run.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfner.errors import ConfigError, ModelError
 app = typer.Typer(
     name="bench",
     cls=Commands,
-    help="Figures that can be repeated: compare methods on any data, the paper's tables, reports.",
+    help="Reproducible measurements: compare methods on any data, the paper's tables, reports.",
     no_args_is_help=True,
 )
 app.command("run")(bench_run.run)
@@ -36,7 +36,7 @@ def report(
 
     if not (runs / GRID).is_file():
         raise ModelError(
-            "There is no grid of runs here.",
+            "There is no grid here.",
             where=str(runs),
             remedy="Make one with 'cfner bench run --out RUNS ...'.",
         )
@@ -51,18 +51,18 @@ def add_method(
     name: Annotated[str, typer.Argument(help="The new method's name, such as my-method.")],
     out: Annotated[Path | None, o.Flag("--out", "-o", help="The file. Default: NAME.py here.")] = None,
 ) -> None:
-    """Write a Python file with a whole method in it, to be changed; it is used with --use, without a fork."""
+    """Write a Python file with a complete method, for you to change and load with --use."""
     from cfner.benchmark.method_template import method_file
     from cfner.corpus.writers import whole_file
 
     file = out or Path(f"{name.replace('-', '_').replace('+', '_')}.py")
     text = method_file(name, file)
     if file.exists():
-        raise ConfigError("There is such a file.", where=str(file), remedy="Choose another with --out.")
+        raise ConfigError("The file exists.", where=str(file), remedy="Choose another with --out.")
     with whole_file(file, overwrite=False) as written:
         written.write(text.encode())
     for line in (
-        f"{file} holds the method '{name}'. Compare it:",
+        f"{file} contains the method '{name}'. Compare it:",
         f"  cfner bench run --data DATA --use {file} --methods {name},cfner,extendner --out RUNS",
         "  cfner bench report RUNS",
     ):

@@ -22,19 +22,19 @@ def league(
         Flag(
             "--data",
             "-d",
-            help="A corpus; may be repeated. One of the yardstick's has its steps and settings from there.",
+            help="A corpus; may be repeated. Corpora of the yardstick use its steps and settings.",
         ),
     ],
     out: b.Out = Path("runs/league"),
-    seeds: Annotated[str, Flag(help="Seeds of the test, with commas.")] = "2,3,4",
-    methods: Annotated[str | None, Flag("--methods", "-m", help="With commas. Default: all.")] = None,
+    seeds: Annotated[str, Flag(help="Seeds of the test, comma-separated.")] = "2,3,4",
+    methods: Annotated[str | None, Flag("--methods", "-m", help="Comma-separated. Default: all.")] = None,
     search_on: Annotated[
-        str | None, Flag(help="The corpus on whose dev data settings are chosen. Default: the first.")
+        str | None, Flag(help="The corpus on whose dev split settings are chosen. Default: the first.")
     ] = None,
-    search_seed: Annotated[int, Flag(min=0, help="The seed with which they are chosen.")] = 0,
+    search_seed: Annotated[int, Flag(min=0, help="Seed of the search for settings.")] = 0,
     first: Annotated[int | None, Flag(min=1, help="Types in the first step.")] = None,
     per_step: Annotated[int | None, Flag(min=1, help="Types in each later step.")] = None,
-    every: Annotated[int | None, Flag(min=1, help="Take each n-th sentence of the data.")] = None,
+    every: Annotated[int | None, Flag(min=1, help="Use only every n-th sentence of the data.")] = None,
     score_every: o.ScoreEvery = None,
     min_mentions: Annotated[int | None, Flag(min=0, help="Drop types with fewer training mentions.")] = None,
     encoder: o.Encoder = None,
@@ -52,9 +52,9 @@ def league(
     keep_models: b.KeepModels = False,
     dry_run: o.DryRun = False,
 ) -> None:
-    """Compare all methods, each at the best of three settings of its own knob, chosen on dev data.
+    """Compare all methods, each at the best of three values of its main parameter, chosen on dev data.
 
-    The search is part of the grid. Stop it at any time and start it again: nothing is done twice.
+    The search is part of the grid. Stop it at any time and run the command again: finished runs are kept.
     """
     given_flags = from_flags(locals(), set_)
     arguments = locals()
@@ -89,7 +89,7 @@ def league(
     screen.print(f"Search: three settings of {len(chosen_names)} methods on dev data, seed {search_seed}.")
     b.carry_out(cells, out, "league", arguments)
     if dry_run and not complete:
-        screen.print("Test: with the settings as they are; the search may choose others.")
+        screen.print("Test: with the default settings; the search may choose different ones.")
         choices = [MethodChoice(name) for name in chosen_names]
     else:
         best = choose(folder, planned, searching)
@@ -103,12 +103,14 @@ def league(
 
 def merge(
     grids: Annotated[list[Path], typer.Argument(help="Folders of grids.")],
-    out: Annotated[Path, Flag("--out", "-o", help="A new folder, or a grid that keeps what it has.")],
+    out: Annotated[Path, Flag("--out", "-o", help="A new folder, or an existing grid to add to.")],
 ) -> None:
-    """Join grids that were computed on several machines; refused where two results contradict each other."""
+    """Join grids that were computed on several machines. Contradicting results are an error."""
     from cfner.benchmark.merge import merge as joined
 
     done = joined(grids, out)
-    more = f" {done.same} were in several of them, with the same result." if done.same else ""
-    told = f"{out}: {done.new} finished runs were added.{more} Tables and pictures: cfner bench report {out}"
-    say(told, wrap=False)
+    more = f" {done.same} were in several grids, with the same result." if done.same else ""
+    summary = (
+        f"{out}: {done.new} finished runs were added.{more} Tables and pictures: cfner bench report {out}"
+    )
+    say(summary, wrap=False)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Flag = o.Flag
 
-Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid; started again, it goes on there.")]
+Out = Annotated[Path, Flag("--out", "-o", help="Folder of the grid. Run again, the command resumes there.")]
 Seeds = Annotated[
-    str | None, Flag(help="Seeds, with commas. Default: the setting 'seed' if it is given, else several.")
+    str | None, Flag(help="Seeds, comma-separated. Default: the setting 'seed' if given, else several.")
 ]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting, as NAME=VALUE; for all methods.")]
-Jobs = Annotated[int | None, Flag(min=1, help="Runs at once. Default: as many as fit the machine.")]
+Jobs = Annotated[int | None, Flag(min=1, help="Parallel runs. Default: as many as fit this machine.")]
 Processes = Annotated[int, Flag(min=1, help="Processes (GPUs) per run, through accelerate.")]
 Ray = Annotated[
     str | None, Flag("--ray", help="Address of a Ray cluster, 'auto', or 'local' to start one here.")
@@ -44,19 +44,19 @@ def run(
         Flag(
             "--methods",
             "-m",
-            help="With commas; each may be 'NAME with k=1 & lambda_base=1' or 'NAME without effect_o'. "
+            help="Comma-separated; each may be 'NAME with k=1 & lambda_base=1' or 'NAME without effect_o'. "
             "'all': every method, the default unless a setting names one.",
         ),
     ] = None,
     first: o.First = 1,
     per_step: o.PerStep = 1,
     settings: Annotated[
-        str | None, Flag(help="Several settings instead, as FG-PG with commas: 1-1,8-2.")
+        str | None, Flag(help="Several settings instead, as comma-separated FG-PG: 1-1,8-2.")
     ] = None,
     order: o.Order = None,
-    sampling: Annotated[str, Flag(help="greedy, random, or both with a comma.")] = "greedy",
+    sampling: Annotated[str, Flag(help="greedy, random, or both, comma-separated.")] = "greedy",
     labels: Annotated[
-        str, Flag(help="own; none, current: old slices kept (the paper's Figure 1); several with commas.")
+        str, Flag(help="own; none, current: old slices kept (the paper's Figure 1); comma-separated.")
     ] = "own",
     seeds: Seeds = None,
     encoder: o.Encoder = None,
@@ -80,9 +80,9 @@ def run(
     keep_models: KeepModels = False,
     dry_run: o.DryRun = False,
 ) -> None:
-    """Compare methods: data x setting x method x seed, each a run of its own.
+    """Compare methods: one run for each data x setting x method x seed.
 
-    Stop it at any time and start it again: nothing is done twice.
+    Stop it at any time and run the command again: finished runs are kept.
     """
     uses = load_methods(use)
     given_flags = from_flags(locals(), set_)
@@ -99,7 +99,7 @@ def run(
         chosen = [MethodChoice(common.method, (), common.without)]
     elif common.without:
         raise ConfigError(
-            "The setting 'without' is for one method, and this compares several.",
+            "The setting 'without' applies to one method, but several are compared.",
             remedy="Write --methods 'NAME without PART', or name one with --set method=NAME.",
         )
     else:
@@ -129,29 +129,29 @@ def run(
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="table1, table-ablation, figure-steps ...; 'list' tells all.")],
+    name: Annotated[str, typer.Argument(help="table1, table-ablation, figure-steps ...; 'list' lists all.")],
     out: Annotated[Path | None, Flag("--out", "-o", help="Folder of the grid. Default: runs/NAME.")] = None,
     root: Annotated[
         Path | None, Flag(help="Folder with the paper's corpora: i2b2, ontonotes5, conll2003.")
     ] = None,
     corpus: Annotated[
-        list[str] | None, Flag(help="Only this one of the paper's corpora; may be repeated.")
+        list[str] | None, Flag(help="Use only this corpus of the paper; may be repeated.")
     ] = None,
     data: Annotated[
-        str | None, Flag("--data", "-d", help="Instead of the paper's: the same comparison on this corpus.")
+        str | None, Flag("--data", "-d", help="Make the same comparison on this corpus instead.")
     ] = None,
     first: o.First = 1,
     per_step: o.PerStep = 1,
     min_mentions: o.MinMentions = 50,
     anyway: Annotated[
-        bool, Flag("--anyway", help="Although the corpora's counts are not the paper's.")
+        bool, Flag("--anyway", help="Run even if the corpora's counts differ from the paper's.")
     ] = False,
     seeds: Seeds = None,
     encoder: o.Encoder = None,
     epochs: o.Epochs = None,
     every: o.Every = 1,
     score_every: o.ScoreEvery = None,
-    preset: Annotated[str, Flag(help="'paper': the paper's settings; 'none': this program's.")] = "paper",
+    preset: Annotated[str, Flag(help="'paper': the paper's settings; 'none': cfner's.")] = "paper",
     set_: Set = None,
     device: o.DeviceSetting = None,
     jobs: Jobs = None,
@@ -162,7 +162,7 @@ def reproduce(
     keep_models: KeepModels = False,
     dry_run: o.DryRun = False,
 ) -> None:
-    """One of the paper's tables or figures, on its corpora or as the same comparison on other data."""
+    """Reproduce a table or figure of the paper, on its corpora or on other data."""
     given = from_flags(locals(), set_)
     from cfner.benchmark.reproduce import RECIPES, cells_on_other_data, cells_on_paper_corpora, expected_files
     from cfner.benchmark.streams import Source
@@ -203,12 +203,14 @@ def yardstick(
         Flag(help="Only this stream, by its corpus; may be repeated. Default: all but the long one."),
     ] = None,
     methods: Annotated[
-        str | None, Flag(help="Methods that get the slices only, with commas; '' for none.")
+        str | None, Flag(help="Methods trained on the slices only, comma-separated; '' for none.")
     ] = None,
     methods_with_text: Annotated[
-        str | None, Flag(help="Methods that get unlabelled text, too, with commas; '' for none.")
+        str | None, Flag(help="Methods that also get unlabelled text, comma-separated; '' for none.")
     ] = None,
-    seeds: Annotated[str, Flag(help="Seeds, with commas. To choose settings: 0,1 on dev data.")] = "2,3,4",
+    seeds: Annotated[
+        str, Flag(help="Seeds, comma-separated. To choose settings: 0,1 on dev data.")
+    ] = "2,3,4",
     score_on: o.ScoreOn = "test",
     unlabelled_ratio: o.UnlabelledRatio = None,
     set_: Set = None,
@@ -222,7 +224,8 @@ def yardstick(
     keep_models: KeepModels = False,
     dry_run: o.DryRun = False,
 ) -> None:
-    """Measure methods on fixed streams, with and without unlabelled text, against honest bounds."""
+    """Measure methods on fixed streams, with and without unlabelled text, and compare with upper and lower
+    bounds."""
     uses = load_methods(use)
     given = from_flags(locals(), set_)
     from cfner.benchmark.yardstick import yardstick_cells
@@ -243,7 +246,7 @@ def yardstick(
 
 
 def _backend(given: Mapping[str, Any]) -> Backend:
-    """Where jobs will run; looked for only when there is something to run. ``given``: the arguments."""
+    """Where jobs run; set up only if there is something to run. ``given``: the arguments."""
     from cfner.benchmark.backends import LocalProcesses, RayCluster
 
     processes = given["processes"]
@@ -274,10 +277,10 @@ def carry_out(cells: Sequence[Cell], out: Path, name: str | None, given: Mapping
                 wrap=False,
             )
         done = len(folder.finished(planned))
-        told = f", {done} of them finished before" if done else ""
-        screen.print(f"{len(planned)} runs{told}. Nothing was trained.")
+        finished = f", {done} of them finished before" if done else ""
+        screen.print(f"{len(planned)} runs{finished}. Nothing was trained.")
         return
-    if given["ray"] is None:  # a cluster's machines may have what this one has not
+    if given["ray"] is None:  # a cluster's machines may have encoders that this one does not
         for encoder in dict.fromkeys(one.cell.config.encoder for one in planned):
             require_encoder(encoder)
     jobs = folder.add(planned, name, keep_models=given["keep_models"])
@@ -318,7 +321,7 @@ def _tell_recipes() -> None:
 
 
 def place(data: str) -> str:
-    """A path that is right in every process; the name of a dataset on a hub as it is."""
+    """An absolute path, for other processes; a dataset name on the hub unchanged."""
     return str(Path(data).resolve()) if Path(data).exists() else data
 
 
@@ -328,11 +331,15 @@ def seeds_of(text: str | None, config: TrainingConfig, usual: int) -> list[int]:
     try:
         return [int(part) for part in names(text)]
     except ValueError:
-        raise ConfigError(f"'{text}' are not seeds.", remedy="Write --seeds 0,1,2.") from None
+        raise ConfigError(
+            f"--seeds takes comma-separated integers, got '{text}'.", remedy="Write --seeds 0,1,2."
+        ) from None
 
 
 def settings_of(text: str) -> list[tuple[int, int]]:
     try:
         return [(int(first), int(second)) for first, second in (part.split("-") for part in names(text))]
     except ValueError:
-        raise ConfigError(f"'{text}' are not settings.", remedy="Write --settings 1-1,8-2.") from None
+        raise ConfigError(
+            f"--settings takes comma-separated pairs FG-PG, got '{text}'.", remedy="Write --settings 1-1,8-2."
+        ) from None

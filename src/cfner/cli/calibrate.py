@@ -1,4 +1,4 @@
-"""``cfner calibrate``: scores that can be relied on, and a precision that is promised."""
+"""``cfner calibrate``: make scores reliable, and promise a precision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def calibrate(
             min=0,
             max=1,
             help="Make types stricter until this share of their mentions is right, such as 0.95. Default: "
-            "what is found stays, only scores change.",
+            "only scores change, not what is found.",
         ),
     ] = None,
     html: o.Html = None,
@@ -44,9 +44,9 @@ def calibrate(
 ) -> None:
     """Make scores reliable: of the mentions with score 0.8, 80 % should be right.
 
-    It becomes a step of its own with the same weights, used by all commands and exports; 'cfner rollback'
-    undoes it. With --precision, a type is promised that precision if a test at 95 % shows it for text
-    of the same kind. Types with too few mentions stay as they are, and nothing is promised of them.
+    This adds a step with the same weights, used by all commands and exports; 'cfner rollback' undoes it. With
+    --precision, cfner promises that precision for a type if a test at 95 % shows it for text of the same
+    kind. Types with too few mentions are not changed, and nothing is promised for them.
     """
     arguments = call_of(locals())
     from cfner.api.calibrate import calibrate as measure
@@ -78,8 +78,8 @@ def _tell(report: CalibrationReport) -> None:
         column.no_wrap = True
     console().print(table)
     say(
-        "error: how far score and precision are apart, on average (expected calibration error). After: "
-        "measured on sentences that were not fitted on (five parts, each with figures of the other four)."
+        "error: expected calibration error, the average difference between score and precision. After: "
+        "measured by cross-validation, on sentences that were not used for fitting (five parts)."
     )
     if report.precision is not None:
         say(

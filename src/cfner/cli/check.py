@@ -32,9 +32,9 @@ _LOOKS = {"error": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·
 
 
 _ADVICE = {
-    "label more": "label more; the second half of the sentences surely helped.",
+    "label more": "label more; the second half of the sentences clearly helped.",
     "more of the same helps little": "more sentences like these would help little.",
-    "too early to tell": "whether more sentences would help cannot be told yet.",
+    "too early to tell": "it is too early to say whether more sentences would help.",
 }
 
 
@@ -45,14 +45,14 @@ def check(
         o.Flag(
             "--model",
             "-M",
-            help="The model that is to learn from it: a model folder (M@3: its step 3), or a checkpoint.",
+            help="The model that will learn from it: a model folder (M@3: its step 3), or a checkpoint.",
         ),
     ] = None,
     types: o.Types = None,
     old_labels: o.OldLabels = "error",
     unlabelled: Annotated[
         list[Path] | None,
-        o.Flag(help="Text without labels that 'cfner learn' would be given: a file or a folder; repeatable."),
+        o.Flag(help="Unlabelled text for 'cfner learn': a file or a folder; repeatable."),
     ] = None,
     method: Annotated[
         str | None, o.Flag(help="Method to learn with; see 'cfner methods'. Default: the model's.")
@@ -66,22 +66,24 @@ def check(
         bool,
         o.Flag(
             "--curve",
-            help="Train on a quarter, half and all of the data to say whether more labels would help. Takes "
-            "longer than learning.",
+            help="Train on a quarter, half and all of the data to see whether more labels would help. Takes "
+            "longer than 'cfner learn'.",
         ),
     ] = False,
     curve_picture: Annotated[
         Path | None, o.Flag(help="Draw the curve as a picture into this file (.svg).")
     ] = None,
-    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace what --curve-picture names.")] = False,
+    overwrite: Annotated[
+        bool, o.Flag("--overwrite", help="Replace an existing --curve-picture file.")
+    ] = False,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
     json: o.Json = False,
 ) -> None:
-    """Say what is in the data, what looks wrong, what 'cfner learn' would do, and how long it would take.
+    """Report what is in the data, what looks wrong, what 'cfner learn' would do, and how long it would take.
 
-    Nothing is kept, and nothing is written but the picture, if it is asked for. Exit code 0: fine, or
-    warnings only; 1: 'cfner learn' would refuse; 2: the data or the model cannot be read.
+    Nothing is written except --curve-picture. Exit code 0: no errors, perhaps warnings; 1: 'cfner learn'
+    would refuse the data; 2: the data or the model cannot be read.
     """
     arguments = call_of(locals())
     from cfner.api.check import check as check_data
@@ -119,9 +121,9 @@ def _tell(report: CheckReport) -> None:
         say(_time(report.time))
     if report.curve is not None:
         _tell_curve(screen, report.curve)
-    said = "'cfner learn' would refuse. When this is settled:" if report.errors else "Next:"
-    screen.print(said, style="bold")
-    # never wrapped: it is there to be copied
+    title = "'cfner learn' would refuse the data. After correcting it:" if report.errors else "Next:"
+    screen.print(title, style="bold")
+    # not wrapped, so that it can be copied
     say(f"  {report.next_command}", wrap=False)
 
 
@@ -147,9 +149,9 @@ def _tell_finding(screen: Console, finding: Finding) -> None:
     if finding.remedy:
         screen.print(Padding(plain(in_shell(finding.remedy)), (0, 0, 0, 2)), style="dim")
     if finding.command:
-        say(f"    {finding.command}", wrap=False)  # never wrapped: it is there to be copied
+        say(f"    {finding.command}", wrap=False)  # so that it can be copied
     if finding.where:
-        # a place must stay whole, to be copied into an editor
+        # not wrapped, so that it can be copied into an editor
         say(f"  at {finding.where}", "dim", wrap=False)
 
 
@@ -159,13 +161,13 @@ def _plan(plan: LearnPlan, *, with_model: bool) -> str:
     if not with_model:
         return f"A model trained on this data would learn {some(plan.new, _ROWS)}."
     parts = {"learn": plan.new, "learn more about": plan.more, "ignore the labels of": plan.ignored}
-    said = [f"{verb} {some(types, _ROWS)}" for verb, types in parts.items() if types]
+    actions = [f"{verb} {some(types, _ROWS)}" for verb, types in parts.items() if types]
     kept = f", keeping {some(plan.kept, _ROWS)}" if plan.kept else ""
     rows = f" ({plan.kept_rows} label rows stay as they are)" if plan.kept_rows else ""
     more = f" and {plan.unlabelled_sentences:,} unlabelled ones" if plan.unlabelled_sentences else ""
     return (
-        f"'cfner learn' would {', '.join(said)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs over "
-        f"{plan.train_sentences:,} sentences{more}; {_epoch(plan)}. {_scored(plan)}"
+        f"'cfner learn' would {', '.join(actions)}{kept}{rows}. Method {plan.method}, {plan.epochs} epochs "
+        f"over {plan.train_sentences:,} sentences{more}; {_epoch(plan)}. {_scored(plan)}"
     )
 
 
@@ -182,8 +184,8 @@ def _scored(plan: LearnPlan) -> str:
     if plan.test_sentences:
         return f"The new types are scored on {plan.test_sentences:,} sentences that it is not trained on."
     if not plan.folds:
-        return "Nothing would say how well the new types are found: there are too few sentences."
-    models = "one held-out part" if plan.folds == 1 else f"{plan.folds} models that see a part each"
+        return "There are too few sentences to score the new types."
+    models = "one held-out part" if plan.folds == 1 else f"cross-validation with {plan.folds} models"
     return f"The new types are estimated first, by {models}."
 
 

@@ -1,4 +1,4 @@
-"""``cfner consolidate``: one network in place of many experts."""
+"""``cfner consolidate``: distil many experts into one network."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def consolidate(
     device: o.DeviceSetting = None,
     json: o.Json = False,
 ) -> None:
-    """Make one network of all experts, so that it is as quick and as small as before the first was added.
+    """Distil all experts into one network, as fast and as small as before the first expert.
 
-    The experts teach it on the text. It becomes a step of its own, which 'cfner rollback' can undo.
+    The experts teach it on the text. The result is a new step, which 'cfner rollback' undoes.
     """
     arguments = call_of(locals())
     from cfner.api.consolidate import consolidate as make_one

@@ -29,10 +29,10 @@ app = typer.Typer(
 TokenColumn = Annotated[str | None, o.Flag(help="Column or field of the words or the text.")]
 SchemeOption = Annotated[
     str | None,
-    o.Flag(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU; found out if left out."),
+    o.Flag(help="Tag scheme of the input: IO, IOB1, BIO, BIOES or BILOU. Default: detected."),
 ]
-Labels = Annotated[str | None, o.Flag(help="Names of integer tags, in order, separated by commas.")]
-KeptTypes = Annotated[str | None, o.Flag(help="Keep the labels of these types only, separated by commas.")]
+Labels = Annotated[str | None, o.Flag(help="Names of integer tags, in order, comma-separated.")]
+KeptTypes = Annotated[str | None, o.Flag(help="Keep the labels of these types only, comma-separated.")]
 Overwrite = Annotated[bool, o.Flag("--overwrite", help="Replace files that exist.")]
 
 
@@ -86,7 +86,7 @@ def split(
     ],
     dev: Annotated[float, o.Flag(min=0, max=1, help="Share of the sentences for dev.")] = 0.1,
     test: Annotated[float, o.Flag(min=0, max=1, help="Share of the sentences for test.")] = 0.2,
-    seed: Annotated[int, o.Flag(help="Another seed, another division.")] = 0,
+    seed: Annotated[int, o.Flag(help="Seed of the division.")] = 0,
     to: Annotated[str | None, o.Flag(help="Format to write; jsonl for texts, else conll.")] = None,
     scheme: Annotated[str, o.Flag(help="Tag scheme to write.")] = "BIO",
     format: o.Format = None,
@@ -105,8 +105,8 @@ def split(
 @app.command("rename-type")
 def rename_type(
     source: Annotated[str, typer.Argument(metavar="IN", help="A file, a folder or a dataset.")],
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The type to rename; several with commas.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name, which may be there already.")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The type to rename; several comma-separated.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name; may be an existing type.")],
     out: Annotated[Path, o.Flag("--out", "-o", help="The file to write; a folder if IN has several splits.")],
     to: Annotated[str | None, o.Flag(help="Format to write; by default what OUT's suffix says.")] = None,
     scheme: Annotated[str, o.Flag(help="Tag scheme to write.")] = "BIO",
@@ -118,19 +118,19 @@ def rename_type(
     overwrite: Overwrite = False,
     json: o.Json = False,
 ) -> None:
-    """Give entity types of a corpus another name: several spellings of a type become one.
+    """Rename entity types of a corpus, for example to join several spellings of one type.
 
-    IN stays as it is. OUT gets its words and labels, not further columns or fields.
+    IN is not changed. OUT gets its words and labels, but no other columns or fields.
     """
     corpus = _read(source, from_scheme, locals())
     known = corpus.types
-    olds = [old] if old in known else names(old)  # a name may have a comma
+    olds = [old] if old in known else names(old)  # a name may contain a comma
     for name in olds:
         if name not in known:
             raise ConfigError(f"The data has no type '{name}'.", where=source, remedy=nearest(name, known))
     if not new.strip() or new != new.strip():
         raise ConfigError(
-            f"'{new}' cannot be the name of a type.", remedy="Give one without blanks around it."
+            f"'{new}' cannot be the name of a type.", remedy="Give one without surrounding whitespace."
         )
     renamed = corpus.renamed(dict.fromkeys(olds, new))
     files = _files(renamed, source, out, to)
@@ -147,7 +147,7 @@ def sample(
         o.Flag(min=1, max=1_000_000, help="Training sentences; dev has a sixth, test a third of that."),
     ] = 600,
     types: KeptTypes = None,
-    seed: Annotated[int, o.Flag(help="Another seed, other sentences.")] = 0,
+    seed: Annotated[int, o.Flag(help="Seed of the generated sentences.")] = 0,
     to: Annotated[str, o.Flag(help="Format to write.")] = "conll",
     overwrite: Overwrite = False,
     json: o.Json = False,
@@ -193,7 +193,9 @@ def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tup
 
     if any(folder.suffix in format.suffixes for format in writable_formats().values()):
         raise CorpusError(
-            "the name of a file, where each split gets one.", where=str(folder), remedy="Name a folder."
+            "This is the name of a file, but each split needs its own file.",
+            where=str(folder),
+            remedy="Name a folder.",
         )
     sentences = [sentence for split in SPLITS for sentence in corpus.split_named(split)]
     name = to or ("jsonl" if all(sentence.text is not None for sentence in sentences) else "conll")
@@ -206,7 +208,7 @@ def _split_files(corpus: Corpus, folder: Path, to: str | None) -> dict[Path, tup
 
 
 def _write(files: dict[Path, tuple[Sentence, ...]], corpus: Corpus, given: Mapping[str, Any]) -> None:
-    """Write, and say what was written and what had to be repaired. ``given``: the command's arguments."""
+    """Write, and print what was written and what was repaired. ``given``: the command's arguments."""
     from cfner.corpus.tags import scheme_named
     from cfner.corpus.writers import write_files
 
@@ -246,7 +248,7 @@ def _tell(corpus: Corpus, splits: Mapping[str, SplitFacts]) -> None:
     screen.print(splits_table(splits, corpus.types, "tokens"))
     screen.print("Repaired or left out:" if report.repairs else "Nothing had to be repaired.")
     for kind, count in sorted(report.repairs.items()):
-        # Not a table: places must stay whole, to be copied into an editor.
+        # Not a table: places are not wrapped, so that they can be copied into an editor.
         say(f"  {kind}: {count:,}", wrap=False)
         more = count - len(report.places[kind])
         for place in [*report.places[kind], *([f"and {more:,} more"] if more else [])]:

@@ -34,9 +34,9 @@ def demo(
     if not json:
         screen.print(
             "A tagger learns five entity types of clinical notes in three steps. The text of each step is "
-            "labelled only with its own types, and the earlier text is gone. First plain fine-tuning, "
-            "then cfner's default method (own-other), which is also given notes without labels: the text "
-            "that your model reads every day."
+            "labelled only with its own types, and earlier text is no longer available. First plain "
+            "fine-tuning, then cfner's default method (own-other), which also gets unlabelled notes, like "
+            "the text that your model sees every day."
         )
     result = run_demo(
         out,

@@ -1,4 +1,4 @@
-"""``cfner diff``: what two models say differently about a text."""
+"""``cfner diff``: compare the predictions of two models on a text."""
 
 from __future__ import annotations
 
@@ -64,17 +64,17 @@ def diff(
 ) -> None:
     """Show which predictions changed from one model to another: lost, gained, retyped, moved.
 
-    If the text is labelled, each change is called right or wrong.
+    If the text is labelled, each change is marked as right or wrong.
     """
     arguments = call_of(locals())
     from cfner.api.diff import diff as compare
 
     models = arguments.pop("models_and_text")
-    if not text:  # it is a file, whatever its name looks like
+    if not text:  # always a file, whatever its name looks like
         *models, arguments["text"] = [*models[:-1], Path(models[-1])] if len(models) > 1 else [*models, None]
     if len(models) > 2:
         raise ConfigError(
-            f"{len(models)} models were given, where two are compared.",
+            f"{len(models)} models were given, but two are compared.",
             remedy="Give two models and a text, or one model folder with --step and --step2.",
         )
     found = compare(*models, **arguments)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
     """How well the step's types are found, and what that was measured on."""
     if estimate is None:
-        screen.print("How well the new types are found was not measured: no test file, no folds.")
+        screen.print("The new types were not scored: there is no test file and no estimate (--folds).")
         return
     rows = [
         (row.type, str(row.mentions), *map(_figure, (row.f1, row.precision, row.recall)))
@@ -36,7 +36,7 @@ def tell_estimate(screen: Console, estimate: Estimate | None) -> None:
 
 
 def in_short(estimate: Estimate | None, guard: GuardReport | None) -> str:
-    """The result as one would tell it to somebody who has never heard of F1 intervals."""
+    """The result in one sentence, for readers who do not know F1 intervals."""
     said = []
     for row in estimate.types if estimate is not None else ():
         if row.is_enough:
@@ -54,7 +54,7 @@ def in_short(estimate: Estimate | None, guard: GuardReport | None) -> str:
             "unchanged": "unchanged",
             "lost": f"worse by more than {limit} points",
             "accepted": f"worse by more than {limit} points, which was accepted",
-            "undecided": "not decided: the guard has too few mentions",
+            "undecided": "undecided: the guard has too few mentions",
             "too few mentions": "not judged: the guard hardly mentions them",
             "too few sentences": "not judged: the guard hardly mentions them",
         }

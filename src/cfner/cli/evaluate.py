@@ -19,14 +19,12 @@ def evaluate(
     model: o.Model,
     data: Annotated[str, typer.Argument(help="A labelled file, or a folder (its test split is used).")],
     step: o.Step = None,
-    all_steps: Annotated[
-        bool, o.Flag("--all-steps", help="Score every step of the model folder, as a series.")
-    ] = False,
+    all_steps: Annotated[bool, o.Flag("--all-steps", help="Score every step of the model folder.")] = False,
     save: Annotated[
         bool,
         o.Flag(
             "--save",
-            help="Keep the scores with the model: 'cfner history', the page and the model card show them.",
+            help="Store the scores with the model: 'cfner history', the page and the model card show them.",
         ),
     ] = False,
     format: o.Format = None,
@@ -34,17 +32,18 @@ def evaluate(
     all_types: Annotated[
         bool,
         o.Flag(
-            "--all-types", help="Score types that the data does not label, too: all their finds are wrong."
+            "--all-types",
+            help="Also score types that the data does not label: their predictions count as wrong.",
         ),
     ] = False,
     batch_size: o.Windows = 64,
     device: o.Device = "auto",
     json: o.Json = False,
 ) -> None:
-    """Entity-level precision, recall and F1 per type, and the two confusions.
+    """Measure entity-level precision, recall and F1 per type, and the two confusions.
 
-    Labels of types that the model has not learned are set aside, and counted. So are finds of types that
-    the data does not label anywhere: nobody could tell whether they are right.
+    Labels of types that the model has not learned are set aside and counted. So are predictions of types that
+    the data never labels, because they cannot be judged.
     """
     arguments = call_of(locals())
     from cfner.api.evaluate import evaluate as score
@@ -61,7 +60,7 @@ def evaluate(
 
 
 def _tell_left_out(lines: Sequence[str]) -> None:
-    """On standard error: it must not spoil JSON."""
+    """On standard error, to keep JSON output clean."""
     for line in lines:
         console(stderr=True).print(plain(f"{line}."), soft_wrap=True)
 
@@ -79,7 +78,7 @@ def _tell(found: Evaluated) -> None:
     if found.unlabelled:
         say(f"Set aside, types that this data does not label: {', '.join(found.unlabelled)}")
     if found.saved:
-        say("The scores are kept with the model.")
+        say("The scores are stored with the model.")
 
 
 def _tell_steps(found: EvaluatedSteps) -> None:
@@ -100,4 +99,4 @@ def _tell_steps(found: EvaluatedSteps) -> None:
         numbers = ", ".join(str(number) for number, all_ in whole.items() if not all_)
         say(f"No mean for step {numbers}: this data does not label all types that the model knows there.")
     if found.saved:
-        say("The scores are kept with the model: see 'cfner history'.")
+        say("The scores are stored with the model: see 'cfner history'.")

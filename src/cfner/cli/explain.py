@@ -20,7 +20,7 @@ from cfner.practice.explain.explanation import (
     hidden_truth,
 )
 
-_LONG_WORD = 16  # characters; a longer one may be broken
+_LONG_WORD = 16  # characters; longer words may be split
 _CONTEXT = 6  # words shown on each side of a matched token
 _COLOURS = {"Effect_E": "bright_blue", "Effect_O": "green"}
 
@@ -47,16 +47,16 @@ def explain(
     overwrite: o.ReplaceHtml = False,
     device: o.Device = "auto",
     json: o.Json = False,
-    every: Annotated[int, o.Flag(min=1, help="The --every of the training.")] = 1,
+    every: Annotated[int, o.Flag(min=1, help="--every as in training.")] = 1,
     format: o.Format = None,
     tag_column: o.TagColumn = None,
-    dev_share: Annotated[float, o.Flag(min=0, help="The --dev-share of 'learn'.")] = 0.15,
-    replay: Annotated[Path | None, o.Flag(help="The --replay of 'learn'.")] = None,
+    dev_share: Annotated[float, o.Flag(min=0, help="--dev-share as for 'learn'.")] = 0.15,
+    replay: Annotated[Path | None, o.Flag(help="--replay as for 'learn'.")] = None,
     unlabelled: Annotated[
-        list[Path] | None, o.Flag(help="The --unlabelled of 'learn'; may be repeated.")
+        list[Path] | None, o.Flag(help="--unlabelled as for 'learn'; may be repeated.")
     ] = None,
     guard: Annotated[
-        Path | None, o.Flag(help="The --guard of 'learn', if it had --unlabelled as well.")
+        Path | None, o.Flag(help="--guard as for 'learn', if --unlabelled was given too.")
     ] = None,
 ) -> None:
     """Show each anchor of a sentence with its matched tokens, and which loss each token went to."""
@@ -135,7 +135,7 @@ def _tokens_table(e: Explanation) -> Table:
 
 
 def _keep_words(table: Table) -> None:
-    """Lines break between words. A word is broken only if it is long itself, as no column is wider."""
+    """Lines break between words; only words longer than a column are split."""
     for column in table.columns:
         words = (word for cell in (column.header, *column.cells) for word in str(cell).split())
         column.min_width = min(max(map(len, words), default=1), _LONG_WORD)

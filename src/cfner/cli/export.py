@@ -19,13 +19,14 @@ def export(
     to: Annotated[str, o.Flag("--to", help="hf: a stock transformers model. onnx: for onnxruntime.")] = "hf",
     step: o.Step = None,
     int8: Annotated[
-        bool, o.Flag("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same.")
+        bool,
+        o.Flag("--int8", help="ONNX with 8-bit weights: a quarter of the size, nearly the same predictions."),
     ] = False,
     check_text: Annotated[
         Path | None,
         o.Flag(
-            help="A file of ordinary text of your domain (text lines, JSON lines, CoNLL) on which the export "
-            "is measured; default: a dozen built-in English sentences."
+            help="A file of ordinary text of your domain (text lines, JSON lines, CoNLL) to compare the "
+            "export on; default: a dozen built-in English sentences."
         ),
     ] = None,
     license: Annotated[
@@ -39,7 +40,9 @@ def export(
     ] = None,
     private: Annotated[
         bool | None,
-        o.Flag("--private/--public", help="Of a new repository on the hub; default: your account's."),
+        o.Flag(
+            "--private/--public", help="Visibility of a new repository on the hub; default: your account's."
+        ),
     ] = None,
     json: o.Json = False,
 ) -> None:
@@ -65,12 +68,12 @@ def _told(report: ExportReport) -> list[str]:
     kinds = {"hf": "a stock transformers model", "onnx": "ONNX", "onnx-int8": "ONNX with 8-bit weights"}
     lines = [
         f"Written: {report.folder} ({kinds[report.kind]}; {', '.join(report.types)})",
-        f"Beside the original, on {same.words} words ({report.checked_on}): {same.same_label} have the "
+        f"Compared with the original on {same.words} words ({report.checked_on}): {same.same_label} have the "
         f"same label; probabilities differ by {same.mean_score_difference:.3f} on average.",
     ]
     if report.shifts_are_inexact:
         lines.append(
-            f"Decided otherwise: {same.words - same.same_label} of {same.words} words. The cosine head "
+            f"Different label: {same.words - same.same_label} of {same.words} words. The cosine head "
             "became a linear one, and the calibrated shifts hold exactly only where features have the mean "
             f"length ({report.mean_feature_norm:.3f}). The README says more."
         )
@@ -80,7 +83,9 @@ def _told(report: ExportReport) -> list[str]:
             f"({report.mean_feature_norm:.3f}): labels stay, scores shift a little. The README says more."
         )
     if report.kind == "hf" and report.calibration is not None:
-        lines.append("A stock pipeline decides as calibrated, but its scores are its own softmax.")
+        lines.append(
+            "A stock pipeline makes the calibrated decisions, but its scores are uncalibrated softmax values."
+        )
     if report.kind == "hf":
         lines.append(f"Try: transformers.pipeline('token-classification', '{report.folder}', "
                      "aggregation_strategy='first')")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A grid while it runs: in a terminal a table that stays in place, elsewhere a line for each end of a run."""
+"""Progress of a grid: a live table in a terminal, elsewhere one line per finished run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard's verdicts in the terminal: a table, what it could not decide, and what to try next."""
+"""Print the guard's verdicts: a table, what is undecided, and what to try next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STYLE = {"kept": "green", "unchanged": "green", "lost": "bold red", "accepted":
 
 
 def tell_guard(screen: Console, report: GuardReport) -> None:
-    """All of it but what follows: whether the model is refused is told last."""
+    """Everything except whether the model is refused, which is printed last."""
     title = f"Old types before and after: F1 on {report.sentences:,} sentences"
     columns = ("type", "gold", "before", "after", "lost (95 %)", "P", "R", "verdict")
     table = table_of(columns, (_row(row) for row in report.types), title=title, narrow=True)
@@ -29,25 +29,25 @@ def tell_guard(screen: Console, report: GuardReport) -> None:
     screen.print(table)
     limit = f"{report.max_forgetting:g}"
     screen.print(
-        f"lost: by more than {limit} points, and not by chance (5 % for all types together); kept: surely by "
-        f"no more than {limit}; P and R: change of precision and recall."
+        f"lost: by more than {limit} points, and not by chance (5 % for all types together); kept: "
+        f"certainly by at most {limit}; P and R: change of precision and recall."
     )
     for line in (*_undecided(report), *_warnings(report)):
         say(line)
     if report.absent:
-        say(f"Not in the guard's sentences, so nothing is known of: {', '.join(report.absent)}")
+        say(f"Not in the guard's sentences, so not tested: {', '.join(report.absent)}")
     if report.unknown:
         say(f"In the guard's sentences, but unknown to the model: {', '.join(report.unknown)}")
     if count := report.earlier_attempts:
         say(
             f"At least {count} earlier attempt{'s are' if count > 1 else ' is'} recorded on these guard "
-            "sentences. Trying until one passes voids the verdict: judge the model that you choose on other "
+            "sentences. Repeated attempts make the verdict unreliable: test the chosen model on other "
             "sentences."
         )
 
 
 def why_refused(report: GuardReport) -> str:
-    """In a sentence, with every type that is to blame."""
+    """The reasons in one sentence, with all types concerned."""
     reasons = [f"{', '.join(report.lost)} lost"] if report.lost else []
     doubts = [f"{type_} ({why})" for type_, why in report.not_shown.items() if type_ not in report.lost]
     if report.strict and doubts:
@@ -57,7 +57,7 @@ def why_refused(report: GuardReport) -> str:
 
 def tell_remedies(remedies: Sequence[str]) -> None:
     if remedies:
-        say("What to try (what helped most in our measurements first; see docs/questions/refused.md):")
+        say("What to try, most helpful first (measured in docs/questions/refused.md):")
     for number, remedy in enumerate(remedies, start=1):
         say(f"  {number}. {remedy}")
 
@@ -97,7 +97,7 @@ def _warnings(report: GuardReport) -> Iterator[str]:
             if shift.fell
         ]
         if fell:
-            yield f"Warning: {row.type} surely fell in {' and '.join(fell)}."
+            yield f"Warning: {row.type} clearly fell in {' and '.join(fell)}."
 
 
 def _change(shift: Shift) -> str:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 Model = Annotated[Path, typer.Argument(help="A model folder.")]
 
 
-_WIDE = 100  # characters from which size and date have a place, too
+_WIDE = 100  # terminal width from which size and date are shown too
 
 
 def history(
     model: Model,
-    verify: Annotated[bool, o.Flag("--verify", help="Check every byte and the whole lineage.")] = False,
+    verify: Annotated[
+        bool, o.Flag("--verify", help="Check every byte and the lineage of every step.")
+    ] = False,
     json: o.Json = False,
 ) -> None:
     """List a model's steps: what each learned, from which step it came, how it scored, which is current."""
@@ -66,13 +68,13 @@ def history(
     _tell_estimates(steps)
     tell_heat_map(screen, steps)
     if verify:
-        screen.print("Every file is what it was when it was saved, and every step's parent is there.")
+        screen.print("All files are unchanged since they were saved, and every step's parent is there.")
         if pruned := [str(step.number) for step in steps if step.pruned]:
             say(f"The weights of step {', '.join(pruned)} were removed (cfner prune).")
 
 
 def _f1(step: PastStep, figures: StepFigures | None) -> str:
-    """Micro F1; if it is not over all types that the step knows, over how many of them."""
+    """Micro F1; with the number of types, if it does not cover all that the step knows."""
     if figures is None or figures.micro_f1 is None:
         return "·"
     types, known = len(figures.types), len(step.all_types)
@@ -80,7 +82,7 @@ def _f1(step: PastStep, figures: StepFigures | None) -> str:
 
 
 def _tell_series(steps: Sequence[PastStep]) -> None:
-    """What the figures were measured on; then those of other sentences, apart."""
+    """What the figures were measured on; then figures on other sentences, separately."""
     if main := next((step.figures for step in steps if step.figures is not None), None):
         say(f"Micro F1 of all steps is on the same sentences: {main.label}.")
     others: dict[object, list[tuple[PastStep, StepFigures]]] = {}
@@ -95,7 +97,7 @@ def _tell_series(steps: Sequence[PastStep]) -> None:
 
 
 def _tell_estimates(steps: Sequence[PastStep]) -> None:
-    """How well each step's types were found when it was learned. Not part of a series."""
+    """Scores of each step's types when it was learned; not comparable between steps."""
     for step in steps:
         if step.estimate is not None and step.estimate.types:
             how = step.estimate.in_words()
@@ -117,7 +119,7 @@ def _what(step: PastStep) -> str:
 
 
 def _sentences(step: PastStep) -> str:
-    """Labelled ones, and how many unlabelled ones the model was reminded by."""
+    """The number of labelled sentences, and of unlabelled ones used as reminders."""
     unlabelled = ((step.data or {}).get("reminders") or {}).get("sentences")
     return str(step.sentences or "·") + (f" + {unlabelled}" if unlabelled else "")
 
@@ -129,7 +131,7 @@ def rollback(
     ],
     json: o.Json = False,
 ) -> None:
-    """Make another step the current one. Nothing is removed, so a rollback can be undone the same way."""
+    """Make another step the current one. Nothing is deleted, so a rollback can be undone the same way."""
     from cfner.api.history import rollback as go_back
 
     _tell(go_back(model, step), model, json)
@@ -137,11 +139,11 @@ def rollback(
 
 def rename(
     model: Model,
-    old: Annotated[str, typer.Argument(help="The type's name now.")],
+    old: Annotated[str, typer.Argument(help="The type's current name.")],
     new: Annotated[str, typer.Argument(help="Its new name.")],
     json: o.Json = False,
 ) -> None:
-    """Give an entity type another name, as a new step with the same weights."""
+    """Rename an entity type, as a new step with the same weights."""
     from cfner.api.history import rename as give_name
 
     _tell(give_name(model, old, new), model, json)
@@ -149,11 +151,11 @@ def rename(
 
 def merge(
     model: Model,
-    types: Annotated[list[str], typer.Argument(help="The types that become one.")],
-    into: Annotated[str, o.Flag(help="The name of the one type; may be one of them.")],
+    types: Annotated[list[str], typer.Argument(help="The types to merge.")],
+    into: Annotated[str, o.Flag(help="The name of the merged type; may be one of TYPES.")],
     json: o.Json = False,
 ) -> None:
-    """Make several entity types one, as a new step with the same weights."""
+    """Merge several entity types into one, as a new step with the same weights."""
     from cfner.api.history import merge as make_one
 
     _tell(make_one(model, types, into), model, json)
@@ -161,13 +163,13 @@ def merge(
 
 def forget(
     model: Model,
-    types: Annotated[list[str], typer.Argument(help="The types to take away.")],
+    types: Annotated[list[str], typer.Argument(help="The types to remove.")],
     json: o.Json = False,
 ) -> None:
-    """Take entity types away, as a new step with the same weights: the model no longer finds them.
+    """Remove entity types, as a new step with the same weights: the model no longer finds them.
 
-    All other scores stay what they were. 'cfner rollback' brings the types back, and they can be learned
-    again.
+    The scores of all other types stay the same. 'cfner rollback' brings the types back, and they can be
+    learned again.
     """
     from cfner.api.history import forget as take_away
 
@@ -180,10 +182,10 @@ def prune(
     dry_run: o.DryRun = False,
     json: o.Json = False,
 ) -> None:
-    """Free the disk of old steps: their weights are removed for good, their record stays.
+    """Free the disk space of old steps: their weights are deleted permanently, their record stays.
 
-    The current step is always kept. So is an older step whose weights are those of a step that is kept:
-    removing it would free nothing. A pruned step can no longer be used or gone back to.
+    The current step is always kept. So is an older step that shares all its weights with a kept one:
+    deleting it would free nothing. A pruned step can no longer be used or rolled back to.
     """
     from cfner.api.history import prune as remove_weights
 
@@ -197,7 +199,7 @@ def prune(
     verb, steps = "Would remove" if dry_run else "Removed", ", ".join(map(str, done.steps))
     say(f"{verb} the weights of step {steps} of {model}: {done.freed / 1e6:.1f} MB on disk.")
     if done.shared:
-        say(f"Another {done.shared / 1e6:.1f} MB are shared with other folders, and stay on disk there.")
+        say(f"Another {done.shared / 1e6:.1f} MB are shared with other folders and stay on disk.")
 
 
 def _tell(step: PastStep, model: Path, as_json: bool) -> None:
@@ -207,4 +209,4 @@ def _tell(step: PastStep, model: Path, as_json: bool) -> None:
     types = ", ".join(step.all_types)
     say(f"Step {step.number} of {model} is current now ({step.name}). It knows: {types}.")
     if step.uncalibrated:
-        say(f"What was calibrated of {', '.join(step.uncalibrated)} does not hold any more and was dropped.")
+        say(f"The calibration of {', '.join(step.uncalibrated)} is no longer valid and was dropped.")

@@ -1,4 +1,4 @@
-"""``cfner learn``: teach a model that is in use new types."""
+"""``cfner learn``: teach an existing model new types."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def learn(
     unlabelled: Annotated[
         list[Path] | None,
         Flag(
-            help="Text without labels, like the text that the model reads every day: a file or a corpus "
+            help="Unlabelled text like the model's usual input: a file or a corpus "
             "folder. It reminds the model of old types; a part of it is held out to compare old and new "
             "model. Repeatable."
         ),
@@ -55,7 +55,7 @@ def learn(
     # how it is judged
     guard: Annotated[
         Path | None,
-        Flag(help="Sentences labelled with old types: a model that forgot them is refused (exit code 3)."),
+        Flag(help="Sentences labelled with old types. A model that forgot them is refused (exit code 3)."),
     ] = None,
     max_forgetting: Annotated[float, Flag(min=0, help="F1 points that an old type may lose.")] = 2.0,
     accept_forgetting: Annotated[
@@ -65,7 +65,7 @@ def learn(
         int | None,
         Flag(
             min=0,
-            help="Estimate the new types with so many models, each of which saw a part of the sentences. "
+            help="Number of cross-validation models that estimate the scores of the new types. "
             "Default: 5, or one held-out part if every type has 300 mentions; none if there is a test file. "
             "0: no estimate.",
         ),
@@ -98,35 +98,35 @@ def learn(
     every: o.Every = 1,
     dev_share: Annotated[
         float,
-        Flag(min=0, help="Share of the sentences that is held out, where one part is."),
+        Flag(min=0, help="Share of the sentences to hold out, where a single part is held out."),
     ] = 0.15,
     unchecked: Annotated[
         bool,
-        Flag("--unchecked", help="Learn although 'cfner check' finds something that is surely wrong."),
+        Flag("--unchecked", help="Learn even if 'cfner check' finds errors."),
     ] = False,
     html: o.Html = None,
     overwrite: o.ReplaceHtml = False,
     json: o.Json = False,
 ) -> None:
-    """Teach a model new entity types from text labelled with them alone, and report what became of the old.
+    """Teach a model new entity types from text labelled only with them, and report whether it kept the old.
 
     The old model is never changed: the new one goes to --out, or is added as a step (--in-place) that
-    'cfner rollback' can undo. The data is checked first: warnings are printed, and what is surely wrong stops
-    it ('cfner check' says more).
+    'cfner rollback' can undo. The data is checked first: warnings are printed, and errors stop
+    the command ('cfner check' prints details).
     """
-    arguments = call_of(locals()) | {"html": None}  # the page is written when all else was printed
+    arguments = call_of(locals()) | {"html": None}  # the page is written after everything is printed
     from cfner.api.learn import learn as learn_types
 
     if html is not None:
         from cfner.corpus.writers import refuse_existing
 
-        refuse_existing(html, overwrite)  # before the work, and again when the page is there
+        refuse_existing(html, overwrite)  # now, and again when the page is written
     learned = learn_types(**arguments)
     if json:
         print_json(learned.to_json())
     else:
         _tell(learned)
-    if html is not None:  # last: the step is saved, whatever becomes of the page
+    if html is not None:  # last: the step is saved even if writing the page fails
         from cfner.pages.page import write_page
         from cfner.practice.learn.page import page
 
@@ -187,7 +187,7 @@ def _reminders(reminders: Mapping[str, Any]) -> str:
 def tell_carried(calibrated: Sequence[str]) -> None:
     if calibrated:
         say(
-            f"The calibration of {', '.join(calibrated)} was measured before this step and is carried along. "
+            f"The calibration of {', '.join(calibrated)} was measured before this step and was copied. "
             "Measure it again: cfner calibrate MODEL held-out.conll"
         )
 
@@ -200,10 +200,10 @@ def tell_cost(cost: Cost) -> None:
 
 
 def tell_agreement(report: AgreementReport) -> None:
-    said = "neither model found an old type" if report.agreement is None else f"{report.agreement:.1f} %"
+    said = "neither model finds an old type" if report.agreement is None else f"{report.agreement:.1f} %"
     low = [t for t in report.types if t.agreement is not None and t.agreement < 80 and t.old >= 5]
     seen = "some of it was also trained on" if report.trained_on else "not trained on"
-    text = f"Agreement (not F1) of old and new model about old types, on {report.where} "
+    text = f"Agreement (not F1) of the old and the new model on old types, on {report.where} "
     text += f"({report.sentences:,} sentences, {seen}): {said}."
     if low:
         text += " Lowest: " + ", ".join(

@@ -1,4 +1,4 @@
-"""``cfner methods`` and ``cfner encoders``: what there is to choose from."""
+"""``cfner methods`` and ``cfner encoders``: the available choices."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def methods(
 
 
 def _told(method: Any) -> str:
-    """What it does, and where it is from if not from here."""
+    """What it does, and the package it comes from, unless that is cfner."""
     from cfner.methods import summary
     from cfner.methods.registry import package_of
 

@@ -1,4 +1,4 @@
-"""``cfner``: the commands, and how errors are told. Heavy imports happen inside the commands."""
+"""``cfner``: the commands, and how errors are printed. Heavy imports happen inside the commands."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from cfner.errors import CfnerError
 from cfner.files.safe_text import visible
 
 _INTERRUPTED = 130  # exit code after Ctrl+C
-_KEPT = "The same command goes on from what is kept."
+_KEPT = "Run the same command again to resume."
 _GOING_ON = {
     **dict.fromkeys(("learn", "consolidate", "bench"), _KEPT),
-    "train": "The same command with --resume goes on from what is kept.",
+    "train": "Run the same command with --resume to continue.",
 }
-_ESCAPED = "cfner.escaped"  # how characters are written that the output's encoding does not have
+_ESCAPED = "cfner.escaped"  # the handler for characters that the output's encoding lacks
 
 app = typer.Typer(
     name="cfner",
@@ -96,21 +96,21 @@ def root(
 
 
 def main() -> None:
-    """Entry point: an error of ours is one paragraph and exit code 2."""
+    """Entry point: a CfnerError is printed as one paragraph, with exit code 2."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     _write_any_character()
     try:
         app()
     except CfnerError as error:
         _tell(str(error))
-    except SystemExit as end:  # typer keeps these two from us, and ends without a word
-        if isinstance(end.__context__, BrokenPipeError):  # the reader of our output (head, less) went away
+    except SystemExit as end:  # typer catches these two and exits silently
+        if isinstance(end.__context__, BrokenPipeError):  # the reader of the output (head, less) closed it
             sys.exit(0)
         if end.code == _INTERRUPTED:
             command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
             typer.echo(f"Stopped. {_GOING_ON.get(command, '')}".rstrip(), err=True)
         raise
-    except OSError as error:  # a disk, a folder, a port: the system's word is the clearest
+    except OSError as error:  # a disk, a folder, a port: the system's message is the clearest
         if error.strerror is None:
             raise
         place = f"{error.filename}: " if error.filename else ""
@@ -118,10 +118,10 @@ def main() -> None:
 
 
 def _write_any_character() -> None:
-    """A terminal or pipe that is not of UTF-8 gets \\u25b6 for what it cannot take: right in JSON, too."""
+    """Outputs that are not UTF-8 get escapes such as \\u25b6 for other characters; also valid in JSON."""
     codecs.register_error(_ESCAPED, _escaped)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # it may have been exchanged for something else
+        if isinstance(stream, io.TextIOWrapper):  # it may have been replaced
             stream.reconfigure(errors=_ESCAPED)
 
 
@@ -138,6 +138,6 @@ def _tell(what: str) -> NoReturn:
     if os.environ.get("CFNER_DEBUG"):
         raise  # noqa: PLE0704 - called where an exception is being handled
 
-    # what is told may contain words and labels from files
+    # the message may contain words and labels from files
     typer.secho(f"Error: {visible(what)}", fg=typer.colors.RED, err=True)
     sys.exit(2)

@@ -11,9 +11,9 @@ Flag = typer.Option
 
 Json = Annotated[bool, Flag("--json", help="Print JSON and nothing else.")]
 Html = Annotated[Path | None, Flag(help="Write a self-contained page to this file.")]
-ReplaceHtml = Annotated[bool, Flag("--overwrite", help="Replace what --html names.")]
+ReplaceHtml = Annotated[bool, Flag("--overwrite", help="Replace an existing --html file.")]
 
-# which model, and how it is computed
+# which model, and where it runs
 Model = Annotated[
     str,
     typer.Argument(
@@ -28,26 +28,24 @@ Checkpoint = Annotated[
 ]
 Step = Annotated[int | None, Flag(min=1, help="Which step of the model; default: the current one.")]
 Windows = Annotated[int, Flag(min=1, help="Windows per batch.")]
-_device = Flag(
-    "--device", help="What to compute on: auto (a graphics card if there is one), cpu, cuda, cuda:N or mps."
-)
+_device = Flag("--device", help="What to compute on: auto (a GPU if there is one), cpu, cuda, cuda:N or mps.")
 Device = Annotated[str, _device]
 MinScore = Annotated[
     float | None,
     Flag(
         min=0,
         max=1,
-        help="Leave out mentions with a lower score. This then decides in place of the precision that the "
-        "model was calibrated to; 0 shows all that the network finds.",
+        help="Leave out mentions with a lower score. This replaces the limits that "
+        "'cfner calibrate' set; 0 shows everything that the network finds.",
     ),
 ]
-DeviceSetting = Annotated[str | None, _device]  # where settings come from files, too
+DeviceSetting = Annotated[str | None, _device]  # for commands that also read settings from files
 
 # how data is read
 Data = Annotated[str, typer.Argument(help="A file, a folder with train, dev and test files, or a dataset.")]
-Format = Annotated[str | None, Flag("--format", help="Format of the data; found out if left out.")]
+Format = Annotated[str | None, Flag("--format", help="Format of the data. Default: detected.")]
 TagColumn = Annotated[str | None, Flag(help="Column or field of the tags: a name, or a number from 0.")]
-Every = Annotated[int, Flag(min=1, help="Take each n-th sentence of the data, for a quick answer.")]
+Every = Annotated[int, Flag(min=1, help="Use only every n-th sentence of the data, for a quick result.")]
 ScoreEvery = Annotated[
     int | None, Flag(min=1, help="The same for the sentences that steps are scored on. Default: as --every.")
 ]
@@ -57,7 +55,7 @@ ScoreOn = Annotated[str, Flag(help="Split that steps are scored on: test, or dev
 Unlabelled = Annotated[
     list[str] | None,
     Flag(
-        help="Text without labels that reminds the model of old types: a file, a corpus, or 'rest' for the "
+        help="Unlabelled text that reminds the model of old types: a file, a corpus, or 'rest' for the "
         "training sentences that --every leaves out; repeatable."
     ),
 ]
@@ -70,8 +68,8 @@ Strict = Annotated[
     bool,
     Flag(
         "--strict",
-        help="Refuse what is not shown: old types that the guard does not show to be kept or unchanged, also "
-        "types that its sentences do not mention.",
+        help="Also refuse the model if the guard does not show that every old type is kept or unchanged, "
+        "including types that its sentences do not mention.",
     ),
 ]
 
@@ -81,7 +79,7 @@ PerStep = Annotated[int, Flag(min=1, help="Types in each later step (PG).")]
 Order = Annotated[
     str | None,
     Flag(
-        help="Types in the order of learning, comma-separated. Types that it does not name are left out. "
+        help="Types in the order of learning, comma-separated; types not named are left out. "
         "Default: all, alphabetical."
     ),
 ]
@@ -96,16 +94,16 @@ Types = Annotated[
 Encoder = Annotated[
     str | None, Flag("--encoder", "-e", help="Hub name, folder, or minilm. Default: bert-base-cased.")
 ]
-Use = Annotated[list[Path] | None, Flag(help="A Python file with a method of your own; may be repeated.")]
+Use = Annotated[list[Path] | None, Flag(help="A Python file with your own method; may be repeated.")]
 Without = Annotated[
     list[str] | None, Flag(help="Leave out a part of the method (ablation); may be repeated.")
 ]
 Epochs = Annotated[int | None, Flag(min=1, help="Epochs per step.")]
-Patience = Annotated[int | None, Flag(min=1, help="Stop a step after so many epochs without a better one.")]
+Patience = Annotated[int | None, Flag(min=1, help="Stop a step after this many epochs without improvement.")]
 BatchSize = Annotated[int | None, Flag(min=1, help="Sentences per batch and process.")]
 EncoderRate = Annotated[float | None, Flag(min=0, help="Learning rate of the encoder.")]
 HeadRate = Annotated[float | None, Flag(min=0, help="Learning rate of the head.")]
 Preset = Annotated[str | None, Flag(help="'paper': the paper's settings.")]
 Config = Annotated[Path | None, Flag(help="A .toml or .json file of settings.")]
 Set = Annotated[list[str] | None, Flag("--set", help="Any other setting or method parameter, as NAME=VALUE.")]
-DryRun = Annotated[bool, Flag("--dry-run", help="Say what would be done, and stop.")]
+DryRun = Annotated[bool, Flag("--dry-run", help="Print what would be done, and stop.")]

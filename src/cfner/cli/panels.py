@@ -1,4 +1,4 @@
-"""What ``cfner --help`` shows: the commands by what people want, each in at most ten words."""
+"""What ``cfner --help`` shows: the commands grouped by task, each in at most ten words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typer.models import CommandInfo, OptionInfo, TyperInfo
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
-# \b keeps the lines as they are
+# \b keeps click from joining the lines
 WELCOME: Final = """\
 Teach a named-entity recogniser new entity types over time, without the old data and without forgetting the \
 old types.
 
 \b
-Begin with these three:
+Start with these three:
   cfner demo                                   watch it work, in two minutes
   cfner learn MODEL new.conll --out MODEL2     teach your model new types
   cfner predict MODEL2 "Ada lived in London."  use it
@@ -29,7 +29,7 @@ PANELS: Final[dict[str, dict[str, str]]] = {
         "demo": "Learn five types in three steps, and compare with fine-tuning.",
     },
     "Use a model": {
-        "predict": "Find the entities of a text or of a file.",
+        "predict": "Find the entities in a text or a file.",
         "serve": "Serve a model over HTTP, with a page.",
         "evaluate": "Measure precision, recall and F1 of each type.",
         "export": "Write a model for programs without cfner.",
@@ -37,19 +37,19 @@ PANELS: Final[dict[str, dict[str, str]]] = {
     "Teach it": {
         "learn": "Teach a model new types from text labelled with them.",
         "calibrate": "Make scores reliable, and promise a precision.",
-        "consolidate": "Make one network of a model's experts.",
+        "consolidate": "Distil a model's experts into one network.",
     },
     "Look back and undo": {
         "diff": "Show which predictions changed from one model to another.",
         "history": "List the steps of a model, and how each scored.",
         "rollback": "Go back to an earlier step, or forward again.",
-        "rename": "Give an entity type another name.",
-        "merge": "Make several entity types one.",
-        "forget": "Take entity types away from a model.",
+        "rename": "Rename an entity type.",
+        "merge": "Merge several entity types into one.",
+        "forget": "Remove entity types from a model.",
         "prune": "Free the disk space of old steps.",
     },
     "Prepare data": {
-        "check": "Find mistakes in labelled data before a model learns it.",
+        "check": "Find mistakes in labelled data before training on it.",
         "data": "Describe, convert, split and generate corpora.",
     },
     "Research": {
@@ -64,7 +64,7 @@ MORE: Final = "More options"
 
 
 def arrange(app: typer.Typer) -> None:
-    """Put the commands into their panels, in the order above; typer lists groups after other commands."""
+    """Sort the commands into panels, in the order above; typer would list groups last."""
     lines = {name: (panel, line) for panel, those in PANELS.items() for name, line in those.items()}
     both: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
     for command in both:
@@ -76,9 +76,9 @@ def arrange(app: typer.Typer) -> None:
 
 
 def first_options(*names: str) -> Callable[[Command], Command]:
-    """Let the help of a command begin with these options; the others follow in a panel of their own.
+    """Show these options first in a command's help, and the others in a panel of their own.
 
-    Options are shared between commands, so those that move are copied.
+    Commands share option objects, so those that move are copied.
     """
 
     def marked(command: Command) -> Command:
@@ -101,7 +101,7 @@ def _moved(hint: Any) -> Any:
 
 
 def _name(command: CommandInfo | TyperInfo) -> str:
-    """Its own name, or the one that typer makes of its function's."""
+    """Its own name, or the name that typer derives from its function."""
     if isinstance(command, TyperInfo):
         return str(command.typer_instance.info.name if command.typer_instance is not None else command.name)
     return command.name or getattr(command.callback, "__name__", "").replace("_", "-")

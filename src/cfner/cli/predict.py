@@ -38,8 +38,8 @@ def predict(
         str | None,
         o.Flag(
             help="text: one text per line. jsonl: one object per line with 'text', or with 'tokens' or "
-            "'words' that are kept as they are; all other fields are handed through. conll: one word per "
-            "line, kept; tags are not looked at. Default: by the file's suffix (.jsonl, .conll, ...), "
+            "'words' that are kept as they are; all other fields are passed on. conll: one word per "
+            "line, kept; tags are ignored. Default: by the file's suffix (.jsonl, .conll, ...), "
             "else by its first lines."
         ),
     ] = None,
@@ -58,12 +58,12 @@ def predict(
         o.Flag(
             "--out",
             "-o",
-            help="Write a file, complete or not at all. Its suffix names the format: .jsonl, .json, .csv and "
+            help="Write to this file (atomically). Its suffix names the format: .jsonl, .json, .csv and "
             ".tsv (a row per mention), .conll or .spacy. A docbin named *.spacy is one file, held in memory "
             "until it is complete; with any other name it becomes a folder of parts, in constant memory.",
         ),
     ] = None,
-    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace what --out names.")] = False,
+    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace an existing --out file.")] = False,
     runtime: Annotated[
         str | None,
         o.Flag(
@@ -88,7 +88,7 @@ def predict(
     style = _style(output, json, out)
     if out is not None and out.exists() and not overwrite:
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
-    # before the model is opened: a missing file is reported at once
+    # before the model is loaded, so that a missing file is reported at once
     sentences = _sentences(text or [], text_option or [], file, input_format)
     opened = open_for_prediction(model, step, runtime, device=device)
     found = tag_stream(opened, sentences, min_score=min_score, batch_size=batch_size)
@@ -100,7 +100,7 @@ def predict(
     else:
         to_look_at = sys.stdout.isatty()
         for written in AS_TEXT[style](found):
-            # columns keep every character of a word; a terminal would obey some of them
+            # columns keep every character of a word, and a terminal would interpret some
             sys.stdout.write(_shown(written) if to_look_at else written)
         sys.stdout.flush()
 
@@ -114,14 +114,16 @@ def _style(output: str | None, json: bool, out: Path | None) -> str:
     elif style is None:
         style = "colour" if sys.stdout.isatty() else "jsonl"
     if style not in _TO_LOOK_AT + _TO_KEEP:
-        raise ConfigError(f"There is no output '{style}'.", remedy=nearest(style, {*_TO_LOOK_AT, *_TO_KEEP}))
+        raise ConfigError(
+            f"There is no output format '{style}'.", remedy=nearest(style, {*_TO_LOOK_AT, *_TO_KEEP})
+        )
     if out is not None and style in _TO_LOOK_AT:
         raise ConfigError(
             f"'{style}' is for the terminal, not for a file.",
             remedy=f"Use --as with one of {', '.join(_TO_KEEP)}.",
         )
     if out is None and style == "docbin":
-        raise ConfigError("A docbin is not text.", remedy="Name a file: --out NAME.spacy")
+        raise ConfigError("A docbin cannot be printed.", remedy="Name a file: --out NAME.spacy")
     return style
 
 

@@ -16,15 +16,15 @@ _DAY = 86_400  # seconds
 def serve(
     model: o.Checkpoint,
     host: Annotated[
-        str, o.Flag(help="Address to listen on. Any other than this machine's own needs an API key.")
+        str, o.Flag(help="Address to listen on. One that other machines can reach needs an API key.")
     ] = "127.0.0.1",
     port: Annotated[int, o.Flag(min=0, max=65535, help="Port to listen on; 0: any that is free.")] = 8000,
     api_key: Annotated[
         str | None,
         o.Flag(
             envvar="CFNER_API_KEY",
-            help="Clients must send this key. Better set as environment variable: options can be seen by "
-            "others on the machine.",
+            help="Clients must send this key. Better set it as environment variable: other users of "
+            "the machine can see options.",
         ),
     ] = None,
     max_body: Annotated[int, o.Flag(min=1, help="Bytes of one request (else 413).")] = 1_048_576,
@@ -37,22 +37,22 @@ def serve(
             "--max-wait",
             min=0,
             max=_DAY,
-            help="Seconds that a request may be expected to wait, unless it takes longer itself (else 429).",
+            help="Longest expected wait in seconds, or the request's own time if longer (else 429).",
         ),
     ] = 0.5,
     batch_texts: Annotated[int, o.Flag(min=1, help="Texts computed together.")] = 64,
     steps_kept: Annotated[
-        int, o.Flag(min=0, help="Steps kept in memory beside the current one, for the time slider.")
+        int, o.Flag(min=0, help="Steps kept in memory besides the current one, for the time slider.")
     ] = 2,
     reload_seconds: Annotated[
-        float, o.Flag(min=0, max=_DAY, help="How often to look whether the current step has changed.")
+        float, o.Flag(min=0, max=_DAY, help="How often to check whether the current step has changed.")
     ] = 1.0,
     shutdown_seconds: Annotated[
         float, o.Flag(min=0, max=_DAY, help="How long accepted requests may take after SIGTERM.")
     ] = 30.0,
     threads: Annotated[
         int | None,
-        o.Flag(min=1, max=1024, help="Processor threads for computing; default: torch decides."),
+        o.Flag(min=1, max=1024, help="CPU threads for computing; default: torch decides."),
     ] = None,
     min_score: o.MinScore = None,
     device: o.Device = "auto",
@@ -60,8 +60,8 @@ def serve(
 ) -> None:
     """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.
 
-    When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the new one is
-    checked and takes over without a request being lost.
+    When the model folder's current step changes ('cfner learn --in-place', 'cfner rollback'), the server
+    checks the new step and switches to it without losing a request.
     """
     arguments = call_of(locals())
     from cfner.api.serve import serve as run

@@ -1,4 +1,4 @@
-"""What a user gave as settings: flags, and ``--set`` for all that have none. They are merged in config.py."""
+"""The settings that a user gave: flags, and ``--set`` for those without a flag. config.py merges them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from cfner.errors import ConfigError, nearest
 
-# parameters of the paper that have flags of their own
+# parameters of the paper that have a flag
 _OF_THE_TERMINAL = {"json", "set_", "show"}
 PAPER = ("k", "delta_1", "delta_m", "m", "lambda_base", "t_student", "t_teacher")
 
 
 def from_flags(arguments: Mapping[str, Any], pairs: Sequence[str] | None = None) -> dict[str, Any]:
-    """Of a command's arguments, by their names, the settings that were given; and those of ``--set``,
-    which names a setting or, failing that, a parameter of the method.
+    """The settings among a command's arguments, and those of ``--set``, each a setting or a parameter of
+    the method.
 
-    ``load_methods`` comes first: methods of a user's file have parameters, too.
+    Call ``load_methods`` first: methods in a user's file have parameters too.
     """
     from cfner.training.config import TrainingConfig
 
@@ -44,12 +44,12 @@ def _refuse_unknown(name: str) -> None:
 
     known = parameter_names([name]).union(TrainingConfig.model_fields)
     if name not in known:
-        asked = name.replace("learning_rate", "lr")  # as other trainers call it
+        asked = name.replace("learning_rate", "lr")  # the name that other trainers use
         raise ConfigError(f"--set {name}: there is no such setting.", remedy=nearest(asked, known))
 
 
 def set_pairs(pairs: Sequence[str] | None) -> dict[str, Any]:
-    """What ``--set`` gives, by name."""
+    """The values of ``--set``, by name."""
     given: dict[str, Any] = {}
     for pair in pairs or ():
         name, equals, text = pair.partition("=")
@@ -63,7 +63,7 @@ def set_pairs(pairs: Sequence[str] | None) -> dict[str, Any]:
 
 
 def call_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """A command's arguments as those of its function: without what is for the terminal alone, with --set."""
+    """A command's arguments as its function takes them: with --set, without options of the terminal."""
     call = {name: value for name, value in arguments.items() if name not in _OF_THE_TERMINAL}
     call = {name: value for name, value in call.items() if value is not None or name not in PAPER}
     for name, value in set_pairs(arguments.get("set_")).items():
@@ -98,5 +98,5 @@ def load_methods(files: Sequence[Path] | None) -> list[str]:
 
 
 def names(listed: str | None) -> list[str]:
-    """Names with commas between them."""
+    """Split a comma-separated list."""
     return [name.strip() for name in (listed or "").split(",") if name.strip()]

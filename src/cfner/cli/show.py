@@ -32,7 +32,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(text: str, style: str = "", *, wrap: bool = True) -> None:
-    """A line for the reader; not wrapped where it is there to be copied."""
+    """Print a line; ``wrap=False`` for what users copy."""
     console().print(plain(in_shell(text)), style=style, soft_wrap=not wrap)
 
 
@@ -44,7 +44,7 @@ def table_of(
     left: int = 1,
     narrow: bool = False,
 ) -> Table:
-    """Columns, the first ``left`` of them aligned left, and rows of text as it is.
+    """A table; its first ``left`` columns are left-aligned, and its text is not markup.
 
     ``narrow``: without frames, to fit into 80 columns.
     """
@@ -65,8 +65,8 @@ def say_read(name: str, report: ReadReport, types: Sequence[str]) -> None:
 
 
 def splits_table(splits: Mapping[str, SplitFacts], types: Sequence[str], words: str) -> Table:
-    """Splits across; down sentences, words (by the name given), mentions, and mentions of each type, with a
-    bar for those of the first split."""
+    """A column per split; rows for sentences, words, mentions, and mentions of each type, with a bar for the
+    first split."""
     from cfner.cli.type_bars import mention_bars
 
     first = next(iter(splits), "")
@@ -101,7 +101,7 @@ def scores_table(scores: Scores, title: str) -> Table:
 
 
 def matrix_table(matrix: StepMatrix, title: str) -> Table:
-    """Types down, steps across: how each type's F1 goes on after it was learned."""
+    """F1 with a row per type and a column per step."""
     steps = [f"step {number}" for number in range(1, len(matrix.steps) + 1)]
     rows = (
         [type_, *(_figure(row[type_]) for row in matrix.per_type), _figure(matrix.forgetting[type_])]
@@ -118,7 +118,7 @@ def _figure(value: float | None) -> str:
 
 
 def plain(text: str) -> Text:
-    """Text from files and labels, with control characters made visible: it must not steer the terminal."""
+    """Escape control characters in text and labels, so that the terminal does not interpret them."""
     return Text(visible(text))
 
 
@@ -139,14 +139,14 @@ def coloured(prediction: Prediction) -> Text:
 
 
 class LogHandler(logging.Handler):
-    """What the library logs, on standard error: one line each, to be found by grep."""
+    """Log messages of the library on standard error, one line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
         console(stderr=True).print(plain(in_shell(record.getMessage())), soft_wrap=True)
 
 
 def show_log() -> None:
-    """Print what the library logs, from now on."""
+    """Print the library's log messages from now on."""
     log = logging.getLogger("cfner")
     log.setLevel(logging.INFO)
     if not any(isinstance(handler, LogHandler) for handler in log.handlers):

@@ -1,7 +1,8 @@
-"""Messages name arguments and functions as Python spells them, in backticks; here they become flags.
+"""Turn arguments and functions in messages, which use Python's spelling in backticks, into flags and
+commands.
 
 `guard` becomes --guard, `old_labels='use'` becomes --old-labels use, `rollback(MODEL, 2)` becomes
-cfner rollback MODEL 2. What the command does not have stays as it is.
+cfner rollback MODEL 2. Names that the command does not have are not changed.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typer.core import TyperGroup
 from cfner.errors import CfnerError
 
 _CODE: Final = re.compile(r"`([^`\n]+)`")
-_ELSEWHERE: Final = {"Corpus.split": "'cfner data split'"}  # what is no function of its own in Python
+_ELSEWHERE: Final = {"Corpus.split": "'cfner data split'"}  # commands without a function of the same name
 
 
 class Commands(TyperGroup):
     """A group whose commands raise errors in the spelling of the command line."""
 
-    running: ClassVar[Any] = None  # the command, and all that there are
+    running: ClassVar[Any] = None  # the context of the current command
     all: ClassVar[Mapping[str, Any]] = {}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -75,7 +76,7 @@ def _flags(call: ast.Call, command: Any) -> Iterator[str]:
 
 
 def _flag(command: Any, name: str) -> str | None:
-    """The option, or the place of the argument, that has a name in Python."""
+    """The option or argument of the command for an argument's name in Python."""
     for parameter in command.params:
         options = [option for option in parameter.opts if option.startswith("--")]
         if options and options[0] == f"--{name.replace('_', '-')}":
@@ -86,7 +87,7 @@ def _flag(command: Any, name: str) -> str | None:
 
 
 def _word(value: ast.expr) -> str:
-    """A value as it is typed: a name stands for something of the user's."""
+    """A value as the user would type it; a name is a placeholder."""
     if isinstance(value, ast.Name):
         return value.id.upper()
     return shlex.quote(str(value.value)) if isinstance(value, ast.Constant) else ast.unparse(value)

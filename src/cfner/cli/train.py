@@ -1,4 +1,4 @@
-"""``cfner train``: a whole stream."""
+"""``cfner train``: learn a stream of steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def train(
         str | None, Flag(help="Learn these types only, comma-separated, in alphabetical order.")
     ] = None,
     sampling: Annotated[
-        str, Flag(help="How sentences go to steps: greedy (the paper's) or random.")
+        str, Flag(help="How sentences are assigned to steps: greedy (the paper's) or random.")
     ] = "greedy",
     min_mentions: o.MinMentions = 50,
     every: o.Every = 1,
@@ -54,7 +54,7 @@ def train(
         float | None, Flag("--delta-m", min=0, help="Curriculum threshold from epoch m on.")
     ] = None,
     m: Annotated[int | None, Flag("--m", min=1, help="Epoch at which delta_m is reached.")] = None,
-    lambda_base: Annotated[float | None, Flag(min=0, help="Weight of keeping the old.")] = None,
+    lambda_base: Annotated[float | None, Flag(min=0, help="Weight of keeping the old types.")] = None,
     t_student: Annotated[float | None, Flag("--t-student", min=0, help="Temperature of the student.")] = None,
     t_teacher: Annotated[float | None, Flag("--t-teacher", min=0, help="Temperature of the teacher.")] = None,
     # the training
@@ -67,7 +67,7 @@ def train(
     precision: Annotated[
         str | None, Flag(help="fp32, bf16, or auto: bf16 where the hardware has it.")
     ] = None,
-    matches: Annotated[str | None, Flag(help="Matched predictions: bank or exact.")] = None,
+    matches: Annotated[str | None, Flag(help="How matched predictions are computed: bank or exact.")] = None,
     seed: Annotated[
         int | None, Flag(min=0, help="Seed of the split and of the training. Default: 0.")
     ] = None,
@@ -79,7 +79,7 @@ def train(
     set_: o.Set = None,
     device: o.DeviceSetting = None,
     # the run
-    resume: Annotated[bool, Flag("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, Flag("--resume", help="Resume the run in --out.")] = False,
     dry_run: o.DryRun = False,
     json: o.Json = False,
 ) -> None:
@@ -116,12 +116,12 @@ def _tell_plan(stream: TaskStream, config: TrainingConfig, as_json: bool) -> Non
         say(f"Note: {warning}")
     epochs = [config.epochs_for(len(step.train)) for step in stream]
     read = sum(len(step.train) * times for step, times in zip(stream, epochs, strict=True))
-    said = "-".join(str(number) for number in sorted({min(epochs), max(epochs)}))
-    said = (
-        f"{config.method} on {config.encoder}, {said} epochs a step: {read:,} sentences "
-        f"to learn from in all. Split {manifest['hash'][:12]}. Nothing was trained."
+    shown = "-".join(str(number) for number in sorted({min(epochs), max(epochs)}))
+    summary = (
+        f"{config.method} on {config.encoder}, {shown} epochs a step: {read:,} training "
+        f"sentences in total. Split {manifest['hash'][:12]}. Nothing was trained."
     )
-    say(said)
+    say(summary)
 
 
 def _tell(result: RunResult, out: Path, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Pictures in the terminal: bars and heat maps of types. They need no colour and 80 columns."""
+"""Bars and heat maps of types in the terminal. They fit into 80 columns and need no colour."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from cfner.practice.learn.guard_report import GuardReport
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_HEIGHTS = "▁▂▃▄▅▆▇█"  # of a heat map's cells, for who sees no colour
+_HEIGHTS = "▁▂▃▄▅▆▇█"  # of a heat map's cells, readable without colour
 _BAR = 34  # characters that stand for an F1 of 100
 _NAME = 18  # characters of a type's name; longer ones go on in the next line
 _OLD_TYPES = 12  # with a bar
-_STEPS = 9  # of a heat map beside one another
+_STEPS = 9  # columns of a heat map
 _COLOURS = {"kept": "green", "unchanged": "green", "lost": "bold red", "accepted": "yellow"}
 
 
 def bar(share: float, width: int, full: str = "█") -> str:
-    """``share`` of ``width`` characters, to an eighth of one; something is always seen of what is not 0."""
+    """``share`` of ``width`` characters, to an eighth of one; never empty for a share above 0."""
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     if full != "█":
         return full * max(round(eighths / 8), share > 0)
@@ -35,7 +35,8 @@ def bar(share: float, width: int, full: str = "█") -> str:
 
 
 def tell_before_after(screen: Console, guard: GuardReport | None, estimate: Estimate | None) -> None:
-    """Old types before and after, new types as they were estimated. Nothing where nothing was measured."""
+    """Bars of old types before and after, and of new types as estimated. Prints nothing without
+    measurements."""
     rows: list[tuple[str | Text, ...]] = []
     worst = sorted(guard.types, key=lambda old: -old.loss.value)[:_OLD_TYPES] if guard is not None else []
     for old in worst:
@@ -58,13 +59,13 @@ def tell_before_after(screen: Console, guard: GuardReport | None, estimate: Esti
 
 
 def mention_bars(mentions: Mapping[str, int], width: int = 24) -> dict[str, Text]:
-    """A bar for each type, as long as it is often mentioned."""
+    """A bar for each type, by its number of mentions."""
     most = max(mentions.values(), default=0) or 1
     return {type_: Text(bar(count / most, width), style="cyan") for type_, count in mentions.items()}
 
 
 def tell_heat_map(screen: Console, steps: Sequence[PastStep]) -> None:
-    """F1 by type and step, in the series that covers most steps. One step alone has no course to show."""
+    """F1 by type and step, in the series that covers most steps. Needs two steps."""
     scored = [step for step in steps if step.figures is not None and step.figures.per_type]
     if len(scored) < 2:
         return
@@ -82,7 +83,7 @@ def tell_heat_map(screen: Console, steps: Sequence[PastStep]) -> None:
 
 
 def _cell(step: PastStep, type_: str) -> Text:
-    """The figure, and a block as high as it: · for a type that the step does not know, – for no score."""
+    """The figure and a block of that height; · if the step does not know the type, – if it has no score."""
     f1 = step.figures.per_type.get(type_) if step.figures is not None else None
     if f1 is None:
         return Text("– " if type_ in step.all_types else "· ", style="dim")
