@@ -14,8 +14,9 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 # \b keeps click from joining the lines
 WELCOME: Final = """\
-Teach a named-entity recogniser new entity types over time, without the old data and without forgetting the \
-old types.
+Teach a named-entity recogniser new types without forgetting the old.
+
+The old training data is not needed.
 
 \b
 Start with these three:
