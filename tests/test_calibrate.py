@@ -339,7 +339,7 @@ def test_too_few_mentions_get_no_promise(cosine: Path, tiny_corpus: Corpus) -> N
 
 def test_bad_calls_are_refused_and_add_nothing(cosine: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:
     for precision in (0.0, 1.0, 95.0, float("nan")):
-        with pytest.raises(ConfigError, match="cannot be promised"):
+        with pytest.raises(ConfigError, match="must be between 0 and 1"):
             calibrate(cosine, everything(tiny_corpus), precision=precision)
     with pytest.raises(CorpusError, match="no sentence to use"):
         calibrate(cosine, [])
@@ -514,7 +514,7 @@ def test_words_that_a_cosine_head_decides_otherwise_are_counted(
     card = (tmp_path / "hf" / "README.md").read_text()
     assert f"{otherwise} of {report.agreement.words} words are decided otherwise" in card
     output = run("export", cosine, "--out", tmp_path / "again", "--check-text", tmp_path / "text.txt").output
-    assert f"Decided otherwise: {otherwise} of {report.agreement.words} words" in output
+    assert f"Different label: {otherwise} of {report.agreement.words} words" in output
 
 
 def test_onnx_decides_and_scores_as_calibrated(cosine: Path, tiny_corpus: Corpus, tmp_path: Path) -> None:

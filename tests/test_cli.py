@@ -352,7 +352,7 @@ def bad_commands(model: Path, data: Path, encoder: Path, empty: Path) -> dict[st
             *[*learn, "--set", "learning_rate=1"],
         ],
         "The method 'own-other' has no parameter 'tau'": [*learn, "--set", "tau=1"],
-        "Give --order alone": [*learn, "--order", "animal", "--types", "animal"],
+        "Give only --order": [*learn, "--order", "animal", "--types", "animal"],
         "Write --set NAME=VALUE": [*learn, "--set", "epochs"],
         "precision": [*learn, "--precision", "fp8"],
         "Lower --min-mentions": [*learn, "--min-mentions", "5000"],

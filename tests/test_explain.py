@@ -497,7 +497,7 @@ def test_a_step_that_learn_added_is_explained(
     shown = typed("explain", out, "new.conll", "--sentence", "1", "--html", tmp_path / "p.html", *more)
     assert shown.exit_code == 0 and "Every token of sentence 1" in shown.output
     wrong = typed("explain", out, "guard.conll", *more).exception
-    assert isinstance(wrong, StreamError) and "This is not what step 2" in str(wrong)
+    assert isinstance(wrong, StreamError) and "This is not the training data of step 2" in str(wrong)
     wrong = typed("explain", out, "new.conll", *other).exception
     assert isinstance(wrong, StreamError) and "old sentences (--replay)" in str(wrong)
 

@@ -285,7 +285,7 @@ def test_the_papers_rule_looks_at_new_types_alone(
         ({"out": "m2", "epochs": 0}, "epochs"),
         ({"out": "m2", "max_length": 32}, "belongs to the model"),
         ({"out": "m2", "guard": "new"}, "none of the model's types"),
-        ({"out": "m2", "max_forgetting": float("nan")}, "cannot be nan"),
+        ({"out": "m2", "max_forgetting": float("nan")}, "got nan"),
     ],
 )
 def test_mistakes_are_told_before_training(
@@ -782,10 +782,10 @@ def test_labels_and_sentences_that_are_dropped_are_logged_and_returned(
         replay=replay, unlabelled=[text], every=2,
     )  # fmt: skip
     said = "\n".join(learned.left_out)
-    assert "labels dropped, of types that this step does not learn: animal (" in said
+    assert "dropped labels of types that this step does not learn: animal (" in said
     assert "sentence left out by every=2: 30, first at" in said
-    assert "Old sentences: labels dropped, of types that are not old: dish (" in said
-    assert "unlabelled sentences left out: the new data has them, too" in said
+    assert "Old sentences: dropped labels of types that are not old: dish (" in said
+    assert "unlabelled sentences left out: the new data contains them too" in said
     assert set(learned.left_out) <= set(caplog.messages)
     assert learned.to_json()["left_out"] == list(learned.left_out)
 

@@ -44,5 +44,5 @@ def test_repeated_sentences_do_not_use_up_what_is_trained_on() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1.0, 7.0, math.inf, math.nan])
 def test_a_share_that_makes_no_sense_is_refused(share: float) -> None:
-    with pytest.raises(ConfigError, match="cannot be held out"):
+    with pytest.raises(ConfigError, match="must be at least 0"):
         NewData.of(corpus([1] * 30), share)

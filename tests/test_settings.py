@@ -215,7 +215,7 @@ def test_a_grid_refuses_what_it_would_leave_out(tmp_path: Path, tiny_data: Path,
             main()
         return str(capsys.readouterr().err)
 
-    assert "for one method" in error("--set", 'without=["effect_e"]')
+    assert "to one method" in error("--set", 'without=["effect_e"]')
     assert "Did you mean 'lambda_base'" in error("--set", "lamda_base=1")
 
 

@@ -45,7 +45,7 @@ def calibrate(
     """Make scores reliable: of the mentions with score 0.8, 80 % should be right.
 
     This adds a step with the same weights, used by all commands and exports; 'cfner rollback' undoes it. With
-    --precision, cfner promises that precision for a type if a test at 95 % shows it for text of the same
+    --precision, that precision is promised for a type if a test at 95 % shows it for text of the same
     kind. Types with too few mentions are not changed, and nothing is promised for them.
     """
     arguments = call_of(locals())

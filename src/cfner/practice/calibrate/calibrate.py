@@ -31,13 +31,13 @@ Verdict = Literal["calibrated", "promised", "aimed at", "not reached", "too few 
 
 @dataclass(frozen=True)
 class TypeReport:
-    """One type before and after. ``after`` is measured on sentences that its figures were not fitted on."""
+    """One type before and after. ``after`` is measured on sentences that were not used for fitting."""
 
     type: str
     mentions: int  # labelled
     before: Reliability
     after: Reliability
-    figures: TypeCalibration | None  # None: left as it was
+    figures: TypeCalibration | None  # None: not changed
     verdict: Verdict
 
 
@@ -50,10 +50,10 @@ class CalibrationReport:
     parent: int
     data: str
     sentences: int
-    precision: float | None  # that was asked for
+    precision: float | None  # the requested one
     types: tuple[TypeReport, ...]
-    unlabelled: tuple[str, ...]  # types of the model that the sentences do not label: nothing can be said
-    unknown: tuple[str, ...]  # types of the sentences that the model does not know: set aside
+    unlabelled: tuple[str, ...]  # types of the model that the sentences do not label: not measured
+    unknown: tuple[str, ...]  # types of the sentences that the model does not know: ignored
 
     @property
     def promised(self) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ def calibrate(
     device: str = "auto",
 ) -> CalibrationReport:
     """As ``cfner.calibrate``, without a page."""
-    if precision is not None and not 0 < precision < 1:  # not a number is neither
-        raise ConfigError(f"A precision of {precision} cannot be promised.", remedy="Ask for 0.95 or so.")
+    if precision is not None and not 0 < precision < 1:  # also false for NaN
+        raise ConfigError(f"`precision` must be between 0 and 1, got {precision}.", remedy="Try 0.95.")
     chosen = choose_device(device)
     sentences, _, name = sentences_of(data, "dev", format=format, tag_column=tag_column)
     stored = ModelFolder(model).verified()
@@ -106,7 +106,7 @@ def calibrate(
             where=name,
             remedy="Give more labelled sentences.",
         )
-    # decisions change only for a precision that is asked for, and for types that can be measured
+    # predictions change only if a precision is requested, and for types with enough mentions
     kept = earlier if earlier is None or precision is None else earlier.without(enough)
     calibration = fit(held_out, enough, precision, kept)
     before, after = held_out.found(earlier), _cross_fitted(held_out, sentences, enough, precision, kept)
@@ -154,7 +154,7 @@ def _cross_fitted(
     precision: float | None,
     kept: Calibration | None,
 ) -> list[Found]:
-    """What is found in each fifth of the sentences with figures that were fitted on the other four."""
+    """Mentions found in each fifth of the sentences, with parameters fitted on the other four."""
     found: list[Found] = []
     parts = divided(sentences, _FOLDS)
     for part in parts:
@@ -167,7 +167,7 @@ def _cross_fitted(
 def verdict(
     type_: str, calibration: Calibration, reached: Sequence[Found], precision: float | None
 ) -> Verdict:
-    """``reached``: what is found in the held-out sentences with this calibration."""
+    """``reached``: the mentions found in the held-out sentences with this calibration."""
     if type_ not in calibration.types:
         return "too few mentions"
     if precision is None:
@@ -198,4 +198,4 @@ def _write(
     names = {*before.types, *calibration.types}
     same = all(before.of(type_).shift == calibration.of(type_).shift for type_ in names)
     if same and read_if_there(source, SCORES, Measured.from_json) is not None:
-        write_json(path / SCORES, source.read_json(SCORES))  # every decision is what it was
+        write_json(path / SCORES, source.read_json(SCORES))  # predictions are the same, so the scores hold

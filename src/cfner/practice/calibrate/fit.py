@@ -1,7 +1,7 @@
-"""From held-out mentions to a type's figures: temperature and bias of its scores, and its shift.
+"""Fit a type's calibration on held-out mentions: temperature and bias of its scores, and its shift.
 
-Temperature and bias make the score of a mention the share of such mentions that are right: they minimise the
-log loss of the mentions' scores. The shift makes a type stricter until its precision is what was asked for.
+Temperature and bias minimise the log loss of the mentions' scores, so that a score is the share of such
+mentions that are right. The shift makes a type stricter until it reaches the requested precision.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ import torch
 from cfner.network.calibration import COOLEST, HOTTEST, Calibration, TypeCalibration
 from cfner.practice.calibrate.held_out import HeldOut
 
-FEWEST: Final = 30  # found mentions of a type below which nothing is fitted: see docs/decisions.md
-CERTAIN: Final = 0.95  # how certain a promised precision is, for text like the held-out sentences
+FEWEST: Final = 30  # mentions of a type needed for fitting: see docs/decisions.md
+CERTAIN: Final = 0.95  # confidence of a promised precision, for text like the held-out sentences
 _CANDIDATES: Final = 30  # shifts that are tried per type
-_CLEAR: Final = 1e-3  # below the word that is to be given up, beyond the last bits of a batch
-_ROUNDS: Final = 6  # a stricter type leaves words to the others, which are then looked at again
-_MOST: Final = 8.0  # log-odds that a bias may move a score by
+_CLEAR: Final = 1e-3  # log-odds below the word to give up; larger than numerical noise in a batch
+_ROUNDS: Final = 6  # passes over all types: words that one gives up may fall to another
+_MOST: Final = 8.0  # largest bias, in log-odds
 _GRID, _ZOOMS = 5, 7
-_NEVER: Final = 1e-6  # a score that was surely wrong costs much, not everything
+_NEVER: Final = 1e-6  # keeps the log loss of a wrong, certain score finite
 
 
 def enough_found(
     held_out: HeldOut, types: Sequence[str], kept: Calibration | None, share: float = 1.0
 ) -> tuple[str, ...]:
-    """The types of which enough mentions are found (``share``: of how many sentences these are)."""
+    """The types with enough mentions; ``held_out`` is this ``share`` of all sentences."""
     counts = Counter(mention.type for mention in held_out.found(kept))
     return tuple(type_ for type_ in types if counts[type_] >= share * FEWEST)
 
@@ -40,7 +40,7 @@ def enough_found(
 def fit(
     held_out: HeldOut, types: Sequence[str], precision: float | None, kept: Calibration | None = None
 ) -> Calibration:
-    """Figures of each of ``types``, beside those of other types that are ``kept``."""
+    """Fit ``types``, with the calibration of other types fixed (``kept``)."""
     figures = dict({} if kept is None else kept.types)
     if precision is not None:
         figures |= _shifts(held_out, types, precision, figures)
@@ -56,7 +56,7 @@ def _shifts(
 ) -> dict[str, TypeCalibration]:
     """Type by type, until no shift changes any more: words that a type gives up may fall to another."""
     found: dict[str, TypeCalibration] = {}
-    fitted_beside: dict[str, dict[str, float]] = {}  # the shifts of the others when a type was fitted
+    fitted_beside: dict[str, dict[str, float]] = {}  # the other types' shifts when a type was fitted
     for _ in range(_ROUNDS):
         settled = True
         for type_ in types:
@@ -66,7 +66,7 @@ def _shifts(
                 fitted_beside[type_], settled = beside, False
         if settled:
             break
-    else:  # those that still depend on each other are promised nothing
+    else:  # no promise for types that still depend on each other
         found = {type_: replace(one, precision=None) for type_, one in found.items()}
     return found
 
@@ -74,8 +74,8 @@ def _shifts(
 def _stricter(
     held_out: HeldOut, type_: str, precision: float, figures: dict[str, TypeCalibration]
 ) -> TypeCalibration:
-    """The smallest shift down at which the precision is certain, which is then promised. If there is none,
-    the smallest at which it is reached at all; if there is none either, no shift.
+    """The smallest downward shift at which the precision is certain; it is then promised. Otherwise the
+    smallest shift that reaches the precision on these mentions, or no shift.
     """
     as_it_is = Calibration({**figures, type_: TypeCalibration()})
     where, margins = held_out.where_found(type_, as_it_is)
@@ -94,7 +94,7 @@ def _stricter(
 
 
 def is_certain(right: int, found: int, precision: float) -> bool:
-    """Whether so many right ones would be this rare, were the true precision lower (exact binomial test)."""
+    """Exact binomial test: whether this many right mentions would be unlikely if the precision were lower."""
     chance = sum(
         math.exp(
             _log_choose(found, wrong)
@@ -117,7 +117,7 @@ def _times_log(times: int, share: float) -> float:
 def _scaling(held_out: HeldOut, type_: str, calibration: Calibration) -> tuple[float, float]:
     """(temperature, bias) with the smallest log loss of the scores of the type's mentions."""
     mentions = held_out.words_of(type_, calibration)
-    # Platt's targets: a handful of mentions that are all right does not make the next one certain
+    # Platt's targets: a few mentions that are all right must not give a score of 1
     right = int(mentions.right.sum())
     wrong = len(mentions.right) - right
     target = torch.where(mentions.right, (right + 1) / (right + 2), 1 / (wrong + 2))
@@ -138,7 +138,7 @@ def _scaling(held_out: HeldOut, type_: str, calibration: Calibration) -> tuple[f
 def _smallest(
     loss: Callable[[float, float], float], first: tuple[float, float], second: tuple[float, float]
 ) -> tuple[float, float]:
-    """Where a smooth function of two numbers is smallest: a grid, and finer ones around its best point."""
+    """Minimise a smooth function of two numbers: search a grid, then finer grids around the best point."""
     bounds = (first, second)
     best, reach = tuple(sum(limits) / 2 for limits in bounds), [(high - low) / 2 for low, high in bounds]
     for _ in range(_ZOOMS):

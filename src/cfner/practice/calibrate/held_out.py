@@ -1,4 +1,4 @@
-"""Held-out sentences as a network scores them: computed once, decided as often as figures are tried."""
+"""Held-out sentences with their logits: computed once, decoded again for every candidate calibration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cfner.stream.labels import LabelSpace
 
 @dataclass(frozen=True)
 class Found:
-    """A mention that was found: in which sentence, how sure, and whether its words and type are right."""
+    """A mention that was found: its sentence, its score, and whether its words and type are right."""
 
     sentence: int
     type: str
@@ -44,7 +44,7 @@ class MentionWords(NamedTuple):
 @dataclass(frozen=True)
 class HeldOut:
     """``columns`` [N, C] of all words, sentence after sentence; ``numbers`` of the sentences in the data;
-    ``plain``: the decoder of the network as it is.
+    ``plain``: the decoder without calibration.
     """
 
     plain: Decoder
@@ -68,7 +68,7 @@ class HeldOut:
         return self.plain.labels
 
     def part(self, sentences: Sequence[int]) -> HeldOut:
-        """Some of the sentences, by their places here."""
+        """Some of the sentences, by index."""
         pieces = torch.split(self.columns, list(self.lengths))
         return replace(
             self,
@@ -97,7 +97,7 @@ class HeldOut:
         return self.plain if calibration is None else self.plain.calibrated(calibration)
 
     def words_of(self, type_: str, calibration: Calibration) -> MentionWords:
-        """The words of all mentions of a type, to be scored again and again."""
+        """The words of all mentions of a type, for repeated scoring."""
         ids, _ = self.decoder(calibration).best(self.columns)
         words = ids.tolist()
         places: list[int] = []
@@ -112,7 +112,7 @@ class HeldOut:
         return MentionWords(self.columns[places], torch.tensor(mention_of), torch.tensor(right))
 
     def where_found(self, type_: str, calibration: Calibration | None) -> tuple[HeldOut, Tensor]:
-        """(the sentences in which some word is decided as the type, by how much each such word is)."""
+        """(sentences with a word that is labelled as the type, the margin of each such word)."""
         decoder, wanted = self.decoder(calibration), torch.tensor(self.labels.ids_of([type_]))
         ids, _ = decoder.best(self.columns)
         decided = torch.isin(ids, wanted)

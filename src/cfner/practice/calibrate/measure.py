@@ -1,4 +1,4 @@
-"""How far scores can be relied on: precision, recall and expected calibration error, with intervals."""
+"""How reliable scores are: precision, recall and expected calibration error, with intervals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Share(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Mentions whose scores are alike: how many, their mean score, and the share of them that is right."""
+    """A bin of mentions with similar scores: how many, their mean score, and the share that is right."""
 
     mentions: int
     score: float
@@ -36,20 +36,20 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Reliability:
-    """One type, found in one way. The figures are None where nothing was found (or nothing was to find)."""
+    """The figures of one type. None where nothing was found, or nothing was labelled."""
 
     found: int
     precision: Share | None
     recall: Share | None
-    error: Share | None  # expected calibration error: how far score and precision are apart, on average
+    error: Share | None  # expected calibration error: mean difference of score and precision
     bins: tuple[Bin, ...]
 
 
 def measure(held_out: HeldOut, found: Sequence[Found], type_: str, seed: int = 0) -> Reliability:
-    """``found`` may hold other types, too."""
+    """``found`` may contain other types too."""
     mentions = [mention for mention in found if mention.type == type_]
     row_of = {number: row for row, number in enumerate(held_out.numbers)}
-    # per sentence: right, in the gold, found; then per bin how far scores are above what is right
+    # per sentence: right, gold, found; then per bin the sum of scores minus the number right
     table = np.zeros((len(row_of), 3 + BINS))
     for row, spans in enumerate(held_out.gold):
         table[row, 1] = sum(span.type == type_ for span in spans)
@@ -72,8 +72,8 @@ def _figures(sums: Floats) -> Floats:
 
 
 def _share(value: float, draws: Floats) -> Share:
-    told = draws[np.isfinite(draws)]
-    low, high = np.quantile(told, [0.025, 0.975]) if len(told) else (0.0, 1.0)
+    finite = draws[np.isfinite(draws)]
+    low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (0.0, 1.0)
     return Share(value, float(low), float(high))
 
 

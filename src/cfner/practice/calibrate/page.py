@@ -1,4 +1,4 @@
-"""A calibration as one HTML page that needs nothing else: a reliability diagram and the figures per type."""
+"""A calibration as one self-contained HTML page: a reliability diagram and the figures per type."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VERDICTS: Final[dict[Verdict, str]] = {
     "promised": "the precision asked for was shown for text like this (a test at 95 %)",
     "aimed at": "the precision is reached on these sentences, but not certain",
     "not reached": "no shift reaches the precision; decisions as before",
-    "too few mentions": f"fewer than {FEWEST} mentions found; left as it is, nothing is promised",
+    "too few mentions": f"fewer than {FEWEST} mentions found; not changed, nothing is promised",
 }
 
 
 def page(report: CalibrationReport) -> str:
-    """The whole page, in UTF-8 once encoded."""
+    """The complete page, to be encoded as UTF-8."""
     parts = [_header(report), _figures(report), _diagrams(report)]
     return whole_page(f"{report.folder.name}: how sure is it?", "calibrate", parts, style=svg.STYLE)
 
@@ -40,9 +40,9 @@ def _header(report: CalibrationReport) -> str:
     return (
         f"<header><p class='over'>{word(report.folder.name)}, step {report.step}</p><h1>How sure is it?</h1>"
         f"<p class='lead'>Measured on {report.sentences:,} sentences of {word(report.data)}.{asked} <b>Error"
-        "</b> is the expected calibration error: how far a mention's score and the share of such mentions "
-        "that is right are apart, on average. All figures after calibration are measured on sentences that "
-        "were not fitted on (five parts, each with the figures of the other four). Intervals: 95 %, "
+        "</b> is the expected calibration error: the average difference between a mention's score and the "
+        "share of such mentions that is right. All figures after calibration are measured by "
+        "cross-validation, on sentences that were not used for fitting (five parts). Intervals: 95 %, "
         "bootstrap over sentences.</p></header>"
     )
 
@@ -51,8 +51,8 @@ def _figures(report: CalibrationReport) -> str:
     rows = "".join(_row(one) for one in report.types)
     shown = {one.verdict for one in report.types}
     legend = "".join(
-        f"<li><b>{text(verdict)}</b>: {text(said)}</li>"
-        for verdict, said in VERDICTS.items()
+        f"<li><b>{text(verdict)}</b>: {text(meaning)}</li>"
+        for verdict, meaning in VERDICTS.items()
         if verdict in shown
     )
     return (
@@ -85,14 +85,14 @@ def _diagrams(report: CalibrationReport) -> str:
     drawn = "".join(f"<figure class='box'>{diagram(one).inline()}</figure>" for one in report.types)
     return (
         "<section><h2>Reliability <span>score of mentions, and the share of them that is right</span></h2>"
-        "<p class='lead'>On the diagonal, a score is what it says. Above it the model is too modest, below "
-        "it too sure. The larger a mark, the more mentions have such a score.</p>"
+        "<p class='lead'>On the diagonal, scores are reliable. Above it the model is underconfident, "
+        "below it overconfident. The larger a mark, the more mentions have such a score.</p>"
         f"<div class='diagrams'>{drawn}</div></section>"
     )
 
 
 def diagram(one: TypeReport) -> svg.Svg:
-    """The bins of one type: score across, precision up."""
+    """The bins of one type: score on the x axis, precision on the y axis."""
     parts = [
         svg.rect(_LEFT, _TOP, _SIDE, _SIDE, "v-empty", opacity=0.25, round_=0),
         svg.line(_LEFT, _TOP + _SIDE, _LEFT + _SIDE, _TOP, "v-axis"),

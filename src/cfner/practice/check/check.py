@@ -1,4 +1,4 @@
-"""``check``: everything worth knowing about data before a model learns from it. Nothing is trained."""
+"""``check``: report on data before a model learns from it."""
 
 from __future__ import annotations
 
@@ -53,26 +53,26 @@ def check(
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> CheckReport:
-    """As ``cfner.check``; ``settings`` of TrainingConfig and options of reading in one dictionary each.
+    """As ``cfner.check``; ``settings`` of TrainingConfig and options for reading as one dictionary each.
 
-    The model tags at most ``sample`` sentences of the data, and as many unlabelled ones; at most about
-    ``seconds`` are spent on timing, 0 for none.
+    The model tags at most ``sample`` sentences of the data, and as many unlabelled ones. Timing takes about
+    ``seconds``; 0 turns it off.
     """
     if old_labels not in OLD_LABELS:
         raise ConfigError(f"`old_labels` cannot be '{old_labels}'.", remedy=nearest(old_labels, OLD_LABELS))
     if curve and model is None:
         raise ConfigError(
-            "A learning curve needs the model that is to learn, and none was given.",
+            "A learning curve needs a model, but none was given.",
             remedy="Name it (`model`).",
         )
     if unlabelled and model is None:
         raise ConfigError(
-            "Text without labels is looked at by a model, and none was given.",
+            "Checking unlabelled text needs a model, but none was given.",
             remedy="Name it (`model`), or leave the text out.",
         )
     reading = {key: value for key, value in (reading or {}).items() if value is not None}
     corpus, place = Corpus.read(data, **reading), source_name(data)
-    texts = read_unlabelled(unlabelled)  # a missing file is told before a model is loaded
+    texts = read_unlabelled(unlabelled)  # report a missing file before loading a model
     tagger: ContinualTagger | None = None
     if model is not None:
         from cfner.tagger import ContinualTagger
@@ -130,7 +130,7 @@ def _beside_model(
     sample: int,
     seconds: float,
 ) -> tuple[list[Finding], LearnPlan | None, ModelFacts, TimeEstimate | None, Step]:
-    # torch and transformers come with these; data alone is checked without them
+    # these import torch and transformers, which checking data alone does not need
     from cfner.practice.check import model as of_model
     from cfner.practice.check.old_types import text_findings
     from cfner.practice.check.time import estimate_time
@@ -141,7 +141,7 @@ def _beside_model(
     fresh = NewData.of(corpus, 0)
     scoring = Scoring.of(fresh.only(plan.current), chooses, None, HELD_OUT)
     labelled = scoring.data
-    if labelled.dev and not fresh.dev:  # the same sentences are held out, whatever their labels
+    if labelled.dev and not fresh.dev:  # hold out the same sentences, whatever their labels
         fresh = fresh.with_dev(HELD_OUT)
     kept = tuple(type_ for type_ in tagger.types if type_ not in plan.current)
     refused = list(of_model.refusals(tagger, plan.current))
@@ -163,7 +163,7 @@ def _beside_model(
     if seconds > 0 and not refused:
         try:
             time = estimate_time(tagger, step, text, seconds=seconds, folds=scoring.folds)
-        except CfnerError as error:  # what learning a few batches refuses, learning all of them would
+        except CfnerError as error:  # an error in a few batches would also stop learning
             refused = [Finding.refusal(error)]
             findings += refused
     if refused:
@@ -188,15 +188,15 @@ def _beside_model(
 def _not_read(method: str) -> Finding:
     return note(
         "unlabelled text not used",
-        f"The method '{method}' learns nothing from text without labels: the old and the new model would "
-        "only be compared on it.",
+        f"The method '{method}' does not train on unlabelled text: it would only be used to compare the "
+        "old and the new model.",
     )
 
 
 def _plan(
     corpus: Corpus, known: Sequence[str], types: Sequence[str] | None, old_labels: str
 ) -> tuple[StepPlan | None, list[Finding]]:
-    """What would be learned, with a note on labels of known types; or why nothing would be."""
+    """What would be learned, with a note on labels of known types; or why learning is impossible."""
     if not corpus.train:
         remedy = "Name the file that holds the sentences to learn from 'train'."
         return None, [Finding("error", "no training data", "The data has no train split.", None, remedy)]
@@ -227,6 +227,6 @@ def _old_label_findings(
         yield note(
             "old labels",
             f"{counted(total, 'mention')} of known types ({', '.join(plan.more)}) would be trained on "
-            "together with the new ones. Any mention of them that is not labelled teaches that it is none.",
+            "together with the new ones. Every unlabelled mention of them is a wrong training example.",
             remedy='If they are not labelled everywhere, use `old_labels="ignore"`.',
         )

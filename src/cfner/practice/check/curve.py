@@ -1,4 +1,4 @@
-"""Would more labels help? Models learn from a quarter, half and all of the new data, and tag what is left."""
+"""Would more labels help? Models learn from a quarter, half and all of the new data, and tag the rest."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Advice = Literal["label more", "more of the same helps little", "too early to te
 SHARES: Final = (0.25, 0.5, 1.0)
 FOLDS: Final = 3
 _ROW: Final = 15.0  # pixels from one name to the next
-LITTLE: Final = 2.0  # points of F1 that are not worth labelling twice as much
+LITTLE: Final = 2.0  # F1 points that do not justify labelling twice as much
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What the second half of the data was worth to a type, in points of F1."""
+    """What the second half of the data added to a type's F1, in points."""
 
     type: str
     points: Interval
@@ -36,7 +36,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """``sentences``: how many the models learned from at each point; ``estimates`` of their types there."""
+    """``sentences``: the number of training sentences at each point; ``estimates``: the scores there."""
 
     sentences: tuple[int, ...]
     estimates: tuple[Estimate, ...]
@@ -60,7 +60,7 @@ class LearningCurve:
 
 
 def learning_curve(tagger: ContinualTagger, step: Step, progress: Progress | None = None) -> LearningCurve:
-    """Three points, each from models that leave out a third of the data in turn, and tag it."""
+    """Three points, each by cross-validation with three models."""
     plan = Plan.of(step.train, FOLDS, 0)
     if plan is None:
         raise ConfigError(
@@ -77,7 +77,7 @@ def learning_curve(tagger: ContinualTagger, step: Step, progress: Progress | Non
 
 
 def _gains(half: Floats, whole: Floats, types: Sequence[str], seen: float) -> Iterator[Gain]:
-    """Paired: both models tag the same sentences, and what is common to both cancels."""
+    """A paired difference: both models tag the same sentences, so common variation cancels."""
     both = np.stack([half, whole], axis=1)
     drawn, total, factor = f1_of(resampled(both, 0)), f1_of(both.sum(0)), widening(FOLDS, seen)
     for index, type_ in enumerate(types):
@@ -125,7 +125,7 @@ def picture(found: LearningCurve) -> Svg:
             parts.append(dot(place, y(f1.value), number, 3.5))
         ends.append((y(points[-1][1].value), type_))
     lowest = -_ROW
-    for wanted, type_ in sorted(ends):  # names do not cover each other
+    for wanted, type_ in sorted(ends):  # keep names from overlapping
         lowest = max(wanted, lowest + _ROW)
         parts.append(text(left + width + 3 * len(types) + 12, lowest + 4, type_, room=150))
     title = "F1 of the new types, with 95 % intervals"

@@ -1,4 +1,4 @@
-"""What a check found, in plain data: findings, the plan of a step, the report that holds them all."""
+"""The data types of a check: findings, the plan of a step, and the report that contains them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXAMPLES: Final = 5
 class Finding:
     """One thing worth knowing before training.
 
-    ``error``: ``learn`` would refuse the data. ``warning``: it would learn, probably worse than it could,
+    ``error``: ``learn`` would refuse the data. ``warning``: it would learn, but probably worse than possible,
     or its scores would mislead. ``note``: a fact that needs no action.
     """
 
@@ -36,7 +36,7 @@ class Finding:
     message: str
     where: str | None = None
     remedy: str | None = None
-    command: str | None = None  # ready to be copied, if one does what the remedy says
+    command: str | None = None  # does what the remedy says; can be copied
 
     def in_words(self) -> str:
         """All of it in one paragraph."""
@@ -76,12 +76,12 @@ class ClaimedWords:
     old: str
     words: int
     share: float  # of all words of these mentions
-    examples: tuple[str, ...]  # the mentions, those first that occur most often
+    examples: tuple[str, ...]  # mentions, most frequent first
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """The model beside the data. Figures are of ``sample`` training sentences that the model has tagged."""
+    """What the model finds in the data. Counts are of ``sample`` training sentences that it tagged."""
 
     source: str
     encoder: str
@@ -89,7 +89,7 @@ class ModelFacts:
     sample: int
     old_predictions: Mapping[str, int]  # mentions of old types that the model finds, per old type
     covered: Mapping[str, int]  # mentions of each current type on which the model predicts an old type
-    conflicts: Mapping[str, Mapping[str, int]]  # the same by old type: current type, old type, how many
+    conflicts: Mapping[str, Mapping[str, int]]  # the same by old type: current type, old type, count
     already_found: Mapping[str, int]  # mentions of each current type that the model finds, if it knows it
     sampled_mentions: Mapping[str, int]  # mentions of each current type in the sample
     claimed: tuple[ClaimedWords, ...] = ()
@@ -131,7 +131,7 @@ class LearnPlan(StepPlan):
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Everything that ``check`` found out; the worst findings first, within a severity as they were found."""
+    """The result of ``check``; findings are sorted by severity, worst first."""
 
     data: str
     name: str
@@ -142,7 +142,7 @@ class CheckReport:
     plan: LearnPlan | None  # None if learn would refuse
     model: ModelFacts | None
     time: TimeEstimate | None
-    curve: LearningCurve | None  # if it was asked for
+    curve: LearningCurve | None  # if requested
     next_command: str
 
     def __repr__(self) -> str:
@@ -170,7 +170,8 @@ def some(items: Sequence[str], most: int = _EXAMPLES) -> str:
 
 
 def counted(count: int, noun: str, verb: str = "") -> str:
-    """'1 sentence', '2 sentences'; with a verb in the plural ('have', 'are', 'hold') also that."""
+    """'1 sentence', '2 sentences'; with a plural verb ('have', 'are', 'hold'), the verb follows in the right
+    form."""
     one = {"have": "has", "are": "is", "": ""}.get(verb, f"{verb}s")
     shown = f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
     return f"{shown} {one if count == 1 else verb}".rstrip()

@@ -13,12 +13,12 @@ from cfner.practice.check.findings import Finding, counted, note, some, warning
 
 FEW: Final = 50  # training mentions; the published experiments drop rarer types
 FEW_TO_SCORE: Final = 20  # test mentions
-_OFTEN: Final = 5  # times a surface form is labelled before its silence elsewhere says anything
+_OFTEN: Final = 5  # times a surface form must be labelled before unlabelled occurrences count as suspicious
 _LETTERS: Final = 3
-_WORDS: Final = 6  # longest surface form that is looked for among unlabelled words
+_WORDS: Final = 6  # longest surface form searched among unlabelled words
 _SECOND_TYPE: Final = 0.2
-_SURE: Final = 100  # words from which it is no accident that none is O; types from which they are too many
-_ALONE: Final = 20  # sentences from which it is no accident that all are single words
+_SURE: Final = 100  # words from which "none is O" is not chance; types from which they are too many
+_ALONE: Final = 20  # sentences from which "all are single words" is not chance
 
 Surface = tuple[str, ...]
 
@@ -26,9 +26,9 @@ Surface = tuple[str, ...]
 def rarity_findings(
     corpus: Corpus, current: Sequence[str], held_out: Sequence[Sentence] = ()
 ) -> Iterator[Finding]:
-    """Types with few mentions to learn from, and with none or few to choose an epoch or to be scored by.
+    """Types with few training mentions, or with few or no dev and test mentions.
 
-    ``held_out`` are the training sentences that stand in for a missing dev split.
+    ``held_out`` are the training sentences that replace a missing dev split.
     """
     train, dev, test = (corpus.mentions(split) for split in SPLITS)
     chooses = mention_counts(held_out) if held_out else dev
@@ -59,7 +59,7 @@ def rarity_findings(
     if none := [type_ for type_ in tested if not test[type_]]:
         yield warning(
             "not in test",
-            f"{_have(none)} no mention in test: {some(none)}. Nobody will know how well they were learned.",
+            f"{_have(none)} no mention in test: {some(none)}. They cannot be scored.",
             remedy="Move some sentences with them from train to test.",
         )
     if few := [type_ for type_ in tested if 0 < test[type_] < FEW_TO_SCORE]:
@@ -71,13 +71,13 @@ def rarity_findings(
 
 
 def column_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
-    """Signs that the file was not read as it was meant: a sentence per word, or types that are words."""
+    """Hints that the file was read wrongly: one sentence per word, or words as types."""
     if len(sentences) >= _ALONE and all(len(sentence) == 1 for sentence in sentences):
         yield Finding(
             "error",
             "one word each",
-            f"Each of the {len(sentences):,} training sentences is a single word, so that no word has a "
-            "context to be learned from.",
+            f"Each of the {len(sentences):,} training sentences is a single word, so no word has a "
+            "context to learn from.",
             where=sentences[0].source,
             remedy="Write an empty line only between sentences, not after every word.",
         )
@@ -87,7 +87,7 @@ def column_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             "error",
             "types like words",
             f"The data has {len(types):,} types, but only {types.total():,} mentions: {some(sorted(types))}. "
-            "The tags may be another column's (words or lemmas, say).",
+            "The tags may be from a wrong column (such as words or lemmas).",
             where=sentences[0].source,
             remedy="Check with `tag_column` that the right column is read.",
         )
@@ -101,8 +101,8 @@ def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
         yield Finding(
             "error" if words >= _SURE else "warning",
             "no O",
-            f"All {words:,} training words are inside mentions, none is O. The tags may be another column's "
-            "(parts of speech, say), and a model would learn to label everything.",
+            f"All {words:,} training words are inside mentions, none is O. The tags may be from a "
+            "wrong column (such as parts of speech), and a model would learn to label everything.",
             remedy="Check with `tag_column` that the right column is read.",
         )
     elif len(sentences) >= 100 and all(sentence.spans for sentence in sentences):
@@ -110,12 +110,12 @@ def balance_findings(sentences: Sequence[Sentence]) -> Iterator[Finding]:
             "no plain sentence",
             "Every training sentence has a mention. On ordinary text, where most have none, expect more "
             "false alarms than the test scores show.",
-            remedy="Add some sentences in which nothing is to be labelled.",
+            remedy="Add some sentences without mentions.",
         )
 
 
 def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> Iterator[Finding]:
-    """Words labelled here and left O there, and words of two types."""
+    """Words that are labelled in some places and O in others, and words with two types."""
     types_of = labelled_surfaces(sentences)
     wanted = set(current)
     often = {
@@ -123,7 +123,7 @@ def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> I
         for surface, types in types_of.items()
         if types.total() >= _OFTEN and types.keys() & wanted and sum(map(len, surface)) >= _LETTERS
     }
-    # an ordinary word that is a name now and then is far more often O than labelled
+    # an ordinary word that is sometimes a name is O far more often than labelled
     missed = {
         surface: count
         for surface, count in unlabelled_surfaces(sentences, often).items()
@@ -141,7 +141,7 @@ def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> I
             "perhaps unlabelled",
             f"{counted(len(missed), 'name', 'are')} labelled often and left O nearly as often "
             f"({counted(places, 'place')}): {some(shown, 3)}.",
-            remedy="Look whether these places are mentions that were missed: each one teaches the opposite.",
+            remedy="Check whether these places are missed mentions: each one is a wrong training example.",
         )
     mixed = {
         surface: types
@@ -159,7 +159,7 @@ def surface_findings(sentences: Sequence[Sentence], current: Sequence[str]) -> I
         yield note(
             "two types",
             f"{counted(len(mixed), 'name', 'are')} labelled with more than one type: {some(shown, 3)}. "
-            "That is right where the context decides, and a slip where it does not.",
+            "That is correct if the context decides, and otherwise a mistake.",
         )
 
 
@@ -175,8 +175,8 @@ def labelled_surfaces(sentences: Sequence[Sentence]) -> dict[Surface, Counter[st
 def unlabelled_surfaces(sentences: Sequence[Sentence], wanted: Mapping[Surface, str]) -> Counter[Surface]:
     """How often each wanted sequence of words occurs with none of its words in a mention.
 
-    The longest that fits is counted, once. At each word only the lengths of forms that begin with this word
-    are tried, so the cost grows with the text, not with the forms.
+    Only the longest match counts, once. At each word only the lengths of forms that start with it are tried,
+    so the cost grows with the text, not with the number of forms.
     """
     lengths: defaultdict[str, set[int]] = defaultdict(set)
     for surface in wanted:

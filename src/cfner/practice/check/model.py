@@ -1,4 +1,4 @@
-"""The model beside the data: what it already sees in the text, conflicts, sentences too long for it."""
+"""Checks with the model: what it already finds in the text, conflicts, sentences that are too long for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cfner.tagger import ContinualTagger
 
 
 def refusals(tagger: ContinualTagger, current: Sequence[str]) -> Iterator[Finding]:
-    """Types that the model's labels have no place for, and a method that cannot teach it."""
+    """Types that do not fit the model's labels, and a method that does not work with the model."""
     try:
         tagger.model.labels.grown(current)
     except CfnerError as error:
@@ -46,8 +46,8 @@ def window_findings(model: LoadedModel, text: EncodedText) -> Iterator[Finding]:
         yield warning(
             "giant words",
             f"{counted(text.shortened_words, 'word', 'have')} more subwords than the {model.max_length} that "
-            "the encoder reads at once; what is beyond it is not read.",
-            remedy="Look for data that is not text: keys, encoded files, missing blanks.",
+            "the encoder reads at once; the rest of the word is ignored.",
+            remedy="Look for data that is not text: keys, encoded files, missing spaces.",
         )
 
 
@@ -59,7 +59,7 @@ def look_at_text(
     unlabelled: Sequence[Sentence],
     most: int,
 ) -> ModelFacts:
-    """Tag at most so many sentences of each text with the model as it is, and compare its old types with the
+    """Tag at most ``most`` sentences of each text with the current model, and compare its old types with the
     new labels.
     """
     model = tagger.model

@@ -18,10 +18,10 @@ from cfner.practice.check.findings import Finding
 _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _VOWELS: Final = re.compile(r"[aeiou]")
 _SHORT: Final = 4  # letters of an abbreviation, at most
-_LONG_ENOUGH: Final = 6  # letters of names in which a wrong letter is a slip
+_LONG_ENOUGH: Final = 6  # letters from which one wrong letter is a typo
 _ALIKE: Final = 0.85  # one wrong letter of seven, two of fourteen
 
-# Abbreviations and synonyms in the label sets of well-known corpora and tools, by what they stand for. GPE
+# Abbreviations and synonyms in the label sets of well-known corpora and tools, by meaning. GPE
 # and LOC, or DATE and TIME, are not here: corpora that have both mean different things by them.
 _MEANINGS: Final = {
     "person": ("per", "pers", "people", "individual", "individuals"),
@@ -55,7 +55,7 @@ class LookAlike(NamedTuple):
     name: str
     other: str
     why: str
-    strong: bool  # probably one type; otherwise worth a look and no more
+    strong: bool  # probably one type; otherwise only worth a look
 
 
 def look_alike(name: str, other: str) -> LookAlike | None:
@@ -93,10 +93,10 @@ def name_findings(
     mentions: Mapping[str, int] | None = None,
     rename: Callable[[Sequence[str], str], str] | None = None,
 ) -> Iterator[Finding]:
-    """Types of the data that look like each other, or like a type that the model knows by another name: one
-    finding for all names of a type. ``rename``: the command that gives names of the data another one.
+    """Types of the data with similar names, or similar to a type that the model knows: one finding for all
+    names of a type. ``rename`` makes the command that renames types of the data.
 
-    Names that the model has learned as two types are two types.
+    Names that the model has learned as two types are never reported.
     """
     names, counts = set(types) | set(known), mentions or {}
     pairs = [pair for pair in look_alikes(names) if not {pair.name, pair.other} <= set(known)]
@@ -112,7 +112,7 @@ def name_findings(
 
 
 def _groups(pairs: Iterable[LookAlike]) -> list[set[str]]:
-    """Names that belong together, through others or directly."""
+    """Names that are connected by pairs, directly or through other names."""
     groups: list[set[str]] = []
     for pair in pairs:
         joined = {pair.name, pair.other}.union(
@@ -138,13 +138,13 @@ def _finding(
         f"'{name}'" + (f" ({counts[name]:,} mentions)" if name in counts else "") for name in sorted(ours)
     ]
     reasons = " or ".join(dict.fromkeys(pair.why for pair in pairs))
-    said = f"{', '.join(shown)} may be one type under {len(group)} names ({reasons}). "
+    message = f"{', '.join(shown)} may be one type under {len(group)} names ({reasons}). "
     if theirs:
-        said = f"{', '.join(shown)} may be the type that the model knows as '{into}' ({reasons}). "
+        message = f"{', '.join(shown)} may be the type that the model knows as '{into}' ({reasons}). "
     return Finding(
         "error" if pairs[0].strong else "note",
         "similar to a known type" if theirs else "similar types",
-        f"{said}They would be learned as separate types that compete for the same words.",
+        f"{message}They would be learned as separate types that compete for the same words.",
         remedy="If it is one type, give it one name"
         + (f" (or rename the model's: `rename(MODEL, {into!r}, NAME)`):" if theirs else ":"),
         command=None if rename is None else rename(others, into),
@@ -185,7 +185,7 @@ def _abbreviates(short: str, long: str, *, written: tuple[str, str]) -> bool:
 
 
 def _spelled_alike(left: str, right: str) -> bool:
-    """A slip of the pen between long names. Digits tell types apart."""
+    """Whether two long names differ by a typo. Names with different digits are different types."""
     first, second = sorted((left, right))  # the ratio depends on the order
     if min(len(first), len(second)) < _LONG_ENOUGH or not (first + second).isalpha():
         return False

@@ -13,7 +13,7 @@ from cfner.practice.learn.types_found import HANDFUL
 
 _SAME: Final = 0.8  # share of a type's mentions that one old type covers: they are probably the same
 _CONFLICT: Final = 0.2
-_ENOUGH: Final = 5  # mentions, or words, from which a share says something
+_ENOUGH: Final = 5  # mentions or words from which a share is meaningful
 _REFINES: Final[float] = OwnOtherParameters.model_fields["refines"].default
 _EXAMPLES: Final = 5
 
@@ -24,7 +24,7 @@ def claimed_words(
     new: Collection[str],
     old: Collection[str],
 ) -> tuple[ClaimedWords, ...]:
-    """For each new type and each old type that claims words of it, as the model sees them."""
+    """For each new type, the old types that the model predicts on its words."""
     words: Counter[str] = Counter()
     claimed: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], Counter[str]] = {}
@@ -58,7 +58,7 @@ def text_findings(facts: ModelFacts) -> Iterator[Finding]:
 
 
 def _reminders(facts: ModelFacts) -> Iterator[Finding]:
-    """How much of the text reminds the model of its old types: that is what keeps them."""
+    """How often the text mentions the old types, which reminds the model of them."""
     sample = counted(facts.sample, "sampled sentence")
     if sum(facts.old_predictions.values()):
         yield note(
@@ -82,7 +82,7 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
         yield warning(
             "old types not in the text",
             f"Nothing will remind the model of {some(facts.not_reminded)}: in {places} it finds fewer than "
-            f"{HANDFUL} mentions of each. What nothing mentions may be forgotten.",
+            f"{HANDFUL} mentions of each. The model may forget types that are not mentioned.",
             remedy=f"Give `learn` {more} (`unlabelled`), or some old sentences (`replay`), "
             "and have it test the old types (`guard`).",
         )
@@ -120,7 +120,7 @@ def _conflict(facts: ModelFacts, type_: str) -> Iterator[Finding]:
 
 
 def _refinements(facts: ModelFacts, type_: str) -> Iterator[Finding]:
-    """Old types that claim enough of a new type's words to be refined by it."""
+    """Old types that are predicted on so many words of a new type that it may be a subtype."""
     for claim in facts.claimed:
         if claim.new == type_ and claim.words >= _ENOUGH and claim.share >= _REFINES:
             yield warning(

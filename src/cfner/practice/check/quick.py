@@ -1,4 +1,4 @@
-"""The part of a check that needs no model: ``learn`` makes it first, and stops at what is surely wrong."""
+"""The part of a check that needs no model: ``learn`` runs it first, and stops at errors."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def data_findings(
     reading: Mapping[str, Any],
     held_out: Sequence[Sentence] = (),
 ) -> list[Finding]:
-    """What can be said of data that ``current`` is learned from by a model that knows ``known``.
+    """Findings about data from which a model that knows ``known`` learns ``current``.
 
-    ``data``: where the corpus was read from, and ``reading`` how, for commands that can be copied.
+    ``data`` and ``reading`` say where and how the corpus was read, for commands that can be copied.
     """
     mentions = sum((corpus.mentions(split) for split in SPLITS), start=Counter[str]())
     return [

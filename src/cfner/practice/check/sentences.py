@@ -1,6 +1,6 @@
 """Findings about sentences: repeated, leaked, contradictory, very long, with damaged characters.
 
-Each check goes over the sentences once.
+Each check reads the sentences once.
 """
 
 from __future__ import annotations
@@ -16,18 +16,24 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.split_files import SPLITS
 from cfner.practice.check.findings import Finding, Severity, counted, note, some, warning
 
-_LONG: Final = 200  # words; sentences of prose are hardly ever longer
+_LONG: Final = 200  # words; sentences of prose are rarely longer
 _REPEATED_WORTH_A_NOTE: Final = 0.01
 _REPEATED_A_LOT: Final = 0.1
 _DAMAGED: Final = re.compile("\ufffd|[\ud800-\udfff]")
 # UTF-8 that was read as Latin-1 or Windows-1252: é becomes Ã©, a curly quote becomes â€™
 _MISREAD: Final = re.compile("[ÃÂ][\x80-\xbf€‚„†‡ˆ‰‹‘’“”•–—˜™›]|â€")
 _LATIN: Final = re.compile("[A-Za-z]")
-# Greek and Cyrillic have twins of our letters
+# Greek and Cyrillic letters that look like Latin ones
 _LOOKS_LATIN: Final = re.compile("[\u0370-\u03ff\u0400-\u04ff]")
-# severity, kind, what such words do, and the remedy
+# severity, kind, verb, problem, remedy
 _ODD: Final[dict[str, tuple[Severity, str, str, str, str]]] = {
-    "damaged": ("warning", "encoding", "hold", "characters that were lost in a conversion", "Convert anew."),
+    "damaged": (
+        "warning",
+        "encoding",
+        "hold",
+        "characters that were lost in a conversion",
+        "Convert the file again.",
+    ),
     "misread": ("warning", "encoding", "look", "like UTF-8 read as another encoding", "Convert to UTF-8."),
     "invisible": ("note", "invisible", "hold", "control or invisible characters", "Remove them if unwanted."),
     "mixed": (
@@ -45,7 +51,7 @@ def reading_findings(report: ReadReport) -> Iterator[Finding]:
     if report.tokens_reported:
         yield warning(
             "tokens left out",
-            f"{report.tokens_reported:,} of {report.tokens_read:,} tokens did not reach any sentence.",
+            f"{report.tokens_reported:,} of {report.tokens_read:,} tokens are not in any sentence.",
             remedy="See the repairs below for why.",
         )
     for kind, count in sorted(report.repairs.items()):
@@ -76,7 +82,7 @@ def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
     for other, split in combinations(SPLITS, 2):
         sentences = corpus.split_named(split)
         shared = [sentence for sentence in sentences if sentence.key in first[other]]
-        # once per pair of places: repetitions inside the split were compared above
+        # once per pair of splits: repetitions inside a split were compared above
         for key, sentence in first[split].items():
             if key in first[other] and first[other][key].spans != sentence.spans:
                 differently.append((first[other][key], sentence))
@@ -99,8 +105,7 @@ def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
             f"{counted(len(differently), 'sentence', 'repeat')} an earlier one with other labels. The first "
             f"has {some(shown, 3)} in one of the two places only.",
             where=later.source,
-            remedy=f"Compare with {earlier.source}, and decide for one labelling: "
-            "the model cannot learn both.",
+            remedy=f"Compare with {earlier.source}, and choose one labelling: the model cannot learn both.",
         )
     again = repeated / len(corpus.train) if corpus.train else 0.0
     if again >= _REPEATED_WORTH_A_NOTE:
@@ -108,7 +113,7 @@ def repetition_findings(corpus: Corpus) -> Iterator[Finding]:
             "warning" if again > _REPEATED_A_LOT else "note",
             "repeated sentences",
             f"{counted(repeated, 'training sentence', 'repeat')} an earlier one word by word "
-            f"({_percent(again)}), so that some sentences weigh more in training than others.",
+            f"({_percent(again)}), so these sentences weigh more in training.",
             remedy="Remove the repetitions, unless the text really is that repetitive.",
         )
 

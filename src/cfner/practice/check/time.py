@@ -24,16 +24,16 @@ from cfner.tagger import ContinualTagger
 from cfner.training.progress import Silent
 from cfner.training.reminders import CANDIDATES, reminder_count
 
-_EPOCHS = 2  # that are timed, of all that are to be learned
-_MOST_BATCHES = 20  # of each of them
-_SHARE = 0.12  # of the time, for tagging what is then learned: learning takes several times as long
+_EPOCHS = 2  # that are timed
+_MOST_BATCHES = 20  # per timed epoch
+_SHARE = 0.12  # of the time, for timing how fast the model tags: training takes several times as long
 _WARM_UP = 2  # batches that are not counted: memory is allocated, kernels are chosen
-_OTHER_LOOKS = 3  # at the dev sentences: by the old model, to compare, and to score
-_MARGIN = 0.2  # machines are not evenly fast from minute to minute, whatever a few seconds say
+_OTHER_LOOKS = 3  # passes over the dev sentences: by the old model, to compare, and to score
+_MARGIN = 0.2  # a machine's speed varies from minute to minute
 
 
 class Stopwatch(Silent):
-    """Seconds of what comes before the first batch, and of each batch."""
+    """Seconds before the first batch, and of each batch."""
 
     def __init__(self) -> None:
         self.before = 0.0
@@ -47,7 +47,7 @@ class Stopwatch(Silent):
         self.batches.append(self._lap())
 
     def epoch(self, number: int, figures: dict[str, float]) -> None:
-        self._lap()  # what is between epochs is not part of a batch
+        self._lap()  # time between epochs does not count
 
     def _lap(self) -> float:
         now = time.perf_counter()
@@ -75,7 +75,9 @@ def estimate_time(
     per_batch = statistics.fmean(timed)
     epochs = config.epochs_for(len(step.train))
     reminders = reminder_count(step, config)
-    windows = round(text.windows * (1 + reminders / len(step.train)))  # unlabelled ones are as long, about
+    windows = round(
+        text.windows * (1 + reminders / len(step.train))
+    )  # unlabelled sentences are about as long
     total = (
         watch.before * (len(step.train) + reminders) / len(sample)
         + per_batch * -(-windows // config.batch_size) * epochs
@@ -96,12 +98,12 @@ def estimate_time(
 
 
 def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
-    """Let a copy of the tagger learn the step for a few epochs, with all its settings; nobody is told."""
+    """Let a copy of the tagger learn the step for a few epochs, with all its settings, without logging."""
     epochs = min(tagger.config.epochs_for(len(step.train)), _EPOCHS)
     config = tagger.config.model_copy(update={"epochs": epochs, "trackers": ()})
     with _randomness_kept():
         student = tagger.fork(config)
-        student.accelerator  # noqa: B018  made now: that is not part of learning
+        student.accelerator  # noqa: B018  created now, so that it is not timed
         watch = Stopwatch()
         student.learn(step, watch)
     return watch
@@ -109,7 +111,7 @@ def time_learning(tagger: ContinualTagger, step: Step) -> Stopwatch:
 
 @contextmanager
 def _randomness_kept() -> Iterator[None]:
-    """Learning sets the seeds of the process: leave the caller's alone."""
+    """Restore the caller's random state, because learning sets the seeds of the process."""
     python, numpy = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():
@@ -120,7 +122,7 @@ def _randomness_kept() -> Iterator[None]:
 
 
 def _time_tagging(network: Network, text: EncodedText, batch_size: int, seconds: float) -> float:
-    """Seconds per window when tagging, batch by batch until the time is used."""
+    """Seconds per window when tagging, measured batch by batch until the time is up."""
     random = np.random.default_rng(0)
     done, begin = 0, time.perf_counter()
     while time.perf_counter() - begin < seconds or not done:

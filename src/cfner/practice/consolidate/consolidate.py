@@ -1,4 +1,4 @@
-"""Make one network of a model's experts, taught by them on text without labels."""
+"""Distil a model's experts into one network, on unlabelled text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Consolidated:
-    """What came of it. ``folder`` holds the new model: where it was asked for, or aside if it was refused."""
+    """The result. ``folder`` contains the new model: the requested one, or ``OUT.refused`` if it was
+    refused."""
 
     folder: Path
     accepted: bool
@@ -53,13 +54,13 @@ class Consolidated:
     epochs: tuple[dict[str, float], ...]
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
-    calibrated: tuple[str, ...]  # types whose calibration was carried along, measured before this step
+    calibrated: tuple[str, ...]  # types whose calibration was copied; it was measured before this step
     device: str
     cost: Cost
 
     def __repr__(self) -> str:
-        said = "accepted" if self.accepted else "refused"
-        return f"Consolidated({self.experts} experts: {said}, step {self.step} of {str(self.folder)!r})"
+        outcome = "accepted" if self.accepted else "refused"
+        return f"Consolidated({self.experts} experts: {outcome}, step {self.step} of {str(self.folder)!r})"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,7 +93,7 @@ def consolidate(
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Consolidated:
-    """As ``cfner.consolidate``; ``settings`` of TrainingConfig in one dictionary."""
+    """As ``cfner.consolidate``; ``settings`` of TrainingConfig as one dictionary."""
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
     refuse_strict(strict, guard)
@@ -148,6 +149,6 @@ def _read(text: Texts) -> NewData:
     sentences = tuple(s for part in read_unlabelled(given).values() for s in part)
     if not sentences:
         raise CorpusError(
-            "The text holds no words.", where=source_name(text), remedy="Give some text of your domain."
+            "The text contains no words.", where=source_name(text), remedy="Give some text of your domain."
         )
     return NewData.of(Corpus(Path(source_name(text)).name, sentences))

@@ -1,4 +1,4 @@
-"""``diff_models``: what two models say differently about the same text, in counts and in examples."""
+"""``diff_models``: compare the predictions of two models on a text, as counts and examples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cfner.network.prediction import Prediction, TaggingModel, tag_stream
 from cfner.practice.diff.pairs import KINDS, VERDICTS, Change, Kind, Verdict, judge, pair
 
 _IN_NOTEBOOK = 10  # changed sentences that a notebook shows
-KEEP = 1000  # changed sentences kept as examples; counts are of all
+KEEP = 1000  # changed sentences kept as examples; counts cover all
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class TypeCounts:
 
 @dataclass
 class ModelDiff:
-    """All that changed. ``changed`` holds the first changed sentences, the counts are of all of them."""
+    """The changes. ``changed`` contains the first changed sentences; the counts cover all."""
 
     old_name: str
     new_name: str
     old_types: tuple[str, ...]
     new_types: tuple[str, ...]
-    judged_types: tuple[str, ...]  # types that the text's labels cover; none: it is not labelled
+    judged_types: tuple[str, ...]  # types that the text labels; empty if it is not labelled
     device: str = ""  # what the new model was computed on
     sentences: int = 0
     changed_sentences: int = 0
@@ -104,7 +104,7 @@ class ModelDiff:
                     yield sentence, change
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: counts of every kind of change and type, then the first sentences."""
+        """For notebooks: counts by kind of change and by type, then the first sentences."""
         changes = ", ".join(f"{self.counts[kind]:,} {kind}" for kind in KINDS if self.counts[kind])
         parts = [
             f"<b>{word(self.old_name)} → {word(self.new_name)}</b>: {self.changed_sentences:,} of "
@@ -155,9 +155,9 @@ def diff_models(
 ) -> ModelDiff:
     """Tag the sentences with both models, side by side, and collect what changed.
 
-    ``judged`` are the types that the sentences are labelled with: for these each change is called right or
-    wrong. By default they are the types that occur, if the sentences come as a list; for an iterator none.
-    At most ``keep`` changed sentences are kept, so text of any length fits.
+    ``judged`` are the types that the sentences are labelled with: their changes are marked as right or wrong.
+    By default they are the types that occur, if the sentences come as a list; for an iterator none. At most
+    ``keep`` changed sentences are kept, so text of any length fits into memory.
     """
     if judged is None:
         listed = sentences if isinstance(sentences, Sequence) else ()
@@ -172,20 +172,20 @@ def diff_models(
 
 
 def around(sentence: Sentence, change: Change, context: int) -> range:
-    """The words of a change, and so many on each side."""
+    """The words of a change, with ``context`` words on each side."""
     first, end = change.words
     return range(max(0, first - context), min(len(sentence), end + context))
 
 
 def blank_before(sentence: Sentence, at: int) -> str:
-    """What stands between a word and the one before it: a blank, or nothing where the text has none."""
+    """The separator before a word: a space, or nothing where the text has none."""
     if sentence.offsets is None or at == 0:
         return " "
     return " " if sentence.offsets[at - 1][1] < sentence.offsets[at][0] else ""
 
 
 def compare(found: ModelDiff, old: Prediction, new: Prediction, keep: int) -> None:
-    """Add one sentence, tagged by both models, to what was found so far."""
+    """Add one sentence, tagged by both models, to the result."""
     changes, same = pair(old.spans, new.spans)
     found.sentences += 1
     found.unchanged += len(same)

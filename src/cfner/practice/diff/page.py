@@ -1,7 +1,7 @@
-"""A diff of two models as one HTML page that needs nothing else: no script, no font, no picture.
+"""A diff of two models as one self-contained HTML page: no script, no font, no picture.
 
-Every word, label and name goes through ``text``, so whatever a text holds is shown as text. The page forbids
-itself to load or run anything (Content-Security-Policy).
+Every word, label and name is escaped by ``text``. The page's Content-Security-Policy forbids loading or
+running anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERDICT_WORDS: dict[Verdict, str] = {
 
 
 def page(diff: ModelDiff) -> str:
-    """The whole page, in UTF-8 once encoded."""
+    """The complete page, to be encoded as UTF-8."""
     title = f"{diff.old_name} and {diff.new_name}: what changed"
     parts = [
         _header(diff),
@@ -49,12 +49,12 @@ def _header(diff: ModelDiff) -> str:
     if diff.judged_types:
         judged = (
             f" The text is labelled with {', '.join(f'<b>{word(t)}</b>' for t in diff.judged_types)}: "
-            "changes of these types are called right or wrong."
+            "changes of these types are marked as right or wrong."
         )
     boxes = "".join(_box(diff, kind) for kind in KINDS)
     return (
         f"<header><p class='over'>{word(diff.old_name)} → {word(diff.new_name)}</p>"
-        "<h1>What the new model says differently</h1>"
+        "<h1>What changed in the new model</h1>"
         f"<p class='lead'>{diff.sentences:,} sentences, {diff.changed_sentences:,} with a change. Of "
         f"{before:,} mentions that the old model finds, <b>{diff.unchanged:,}</b> are unchanged.{judged}</p>"
         f"<div class='figures'>{boxes}</div></header>"
@@ -62,8 +62,8 @@ def _header(diff: ModelDiff) -> str:
 
 
 def _box(diff: ModelDiff, kind: Kind) -> str:
-    title, said = KIND_TITLES[kind]
-    note = verdict_line(diff, kind) or said
+    title, meaning = KIND_TITLES[kind]
+    note = verdict_line(diff, kind) or meaning
     inner = figure(diff.counts[kind], title, note)
     if not diff.counts[kind]:
         return f"<div>{inner}</div>"
@@ -73,7 +73,7 @@ def _box(diff: ModelDiff, kind: Kind) -> str:
 def verdict_line(diff: ModelDiff, kind: Kind) -> str:
     """'3 became right, 1 became wrong'; empty without labels."""
     counts = diff.verdicts.get(kind, Counter())
-    return ", ".join(f"{counts[v]:,} {said}" for v, said in VERDICT_WORDS.items() if counts[v])
+    return ", ".join(f"{counts[v]:,} {meaning}" for v, meaning in VERDICT_WORDS.items() if counts[v])
 
 
 def _types(diff: ModelDiff) -> str:
@@ -88,13 +88,13 @@ def _types(diff: ModelDiff) -> str:
 
 
 def _section(diff: ModelDiff, kind: Kind) -> str:
-    title, said = KIND_TITLES[kind]
+    title, meaning = KIND_TITLES[kind]
     cards = [_card(sentence, change) for sentence, change in diff.of_kind(kind)]
     missing = diff.counts[kind] - len(cards)
-    left_out = f"<p class='lead'>{missing:,} more are counted, but not shown.</p>" if missing else ""
+    left_out = f"<p class='lead'>{missing:,} more are counted but not shown.</p>" if missing else ""
     return (
         f"<section id='{_anchor(kind)}' class='{_colour(kind)}'>"
-        f"<h2>{text(title)} <span>{diff.counts[kind]:,}: {text(said)}</span></h2>"
+        f"<h2>{text(title)} <span>{diff.counts[kind]:,}: {text(meaning)}</span></h2>"
         f"<div class='heads'><span>{word(diff.old_name)}</span><span>{word(diff.new_name)}</span></div>"
         f"{''.join(cards)}{left_out}</section>"
     )
@@ -116,7 +116,7 @@ def _card(sentence: SentenceDiff, change: Change) -> str:
     if change.piece == "split":
         about.append("<span>cut from a longer mention</span>")
     if change.piece == "joined":
-        about.append("<span>its words went to a neighbouring mention</span>")
+        about.append("<span>merged into a neighbouring mention</span>")
     if sentence.sentence.source:
         about.append(f"<span>{text(sentence.sentence.source)}</span>")
     foot = f"<div class='about'>{''.join(about)}</div>" if about else ""

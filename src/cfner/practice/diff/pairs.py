@@ -1,13 +1,13 @@
-"""Two taggings of one sentence: which mention of the one became which of the other.
+"""Match the mentions of two taggings of one sentence.
 
-The pairing, exactly:
+The rules:
 
 1. Mentions with the same words and the same type are unchanged.
 2. Of the others, those that share words are paired by the largest number of shared words, each used once.
    Where two pairs share equally many, equal types come first, then the pair further to the left.
 3. A pair is ``retyped`` (same words, another type), ``moved`` (same type, other words) or ``moved+retyped``.
-4. Mentions without a partner are ``lost`` (old) or ``gained`` (new). One that shares words with a mention of
-   the other side (whose partner is another one) is a piece of a mention that was split, or was joined.
+4. Mentions without a partner are ``lost`` (old) or ``gained`` (new). If one shares words with a mention of
+   the other side that has a different partner, that mention was split or joined.
 
 Swapping the two sides swaps lost and gained, and split and joined, and changes nothing else.
 """
@@ -33,12 +33,12 @@ class Change:
     kind: Kind
     old: Span | None
     new: Span | None
-    piece: Literal["split", "joined"] | None = None  # a leftover of a mention that was divided or united
-    verdict: Verdict | None = None  # None: the text is not labelled, or its labels cannot tell
+    piece: Literal["split", "joined"] | None = None  # part of a mention that was split or joined
+    verdict: Verdict | None = None  # None: the text is not labelled, or its labels do not decide
 
     @property
     def words(self) -> tuple[int, int]:
-        """From the first word of the two mentions to behind the last."""
+        """The words from the start of the first mention to the end of the last."""
         spans = [span for span in (self.old, self.new) if span is not None]
         return min(span.start for span in spans), max(span.end for span in spans)
 
@@ -47,7 +47,7 @@ def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[Change], list[S
     """(changes in the order of the sentence, unchanged mentions) of two taggings, each without overlaps."""
     same = set(old) & set(new)
     left, right = ([span for span in sorted(side) if span not in same] for side in (old, new))
-    # key: most shared words, equal types first, then from the left; no two pairs begin to overlap at one word
+    # key: most shared words, equal types first, then from the left; overlaps never start at the same word
     candidates = sorted(
         (-_shared(a, b), a.type != b.type, max(a.start, b.start), a, b) for a, b in _overlapping(left, right)
     )
@@ -70,10 +70,10 @@ def pair(old: Sequence[Span], new: Sequence[Span]) -> tuple[list[Change], list[S
 
 
 def judge(change: Change, gold: Collection[Span], judged: Collection[str]) -> Verdict | None:
-    """Whether a change made a place right or wrong; None where the labels cannot tell.
+    """Whether a change made a place right or wrong; None where the labels do not decide.
 
     ``judged`` are the types that the gold labels cover. A mention of another type is wrong where gold has a
-    different one, and nobody knows elsewhere.
+    different one, and undecided elsewhere.
     """
     before = _is_right(change.old, change.new, gold, judged)
     after = _is_right(change.new, change.old, gold, judged)
@@ -87,7 +87,7 @@ def judge(change: Change, gold: Collection[Span], judged: Collection[str]) -> Ve
 def _is_right(
     span: Span | None, other: Span | None, gold: Collection[Span], judged: Collection[str]
 ) -> bool | None:
-    """Is this side right? A side without a mention is right if gold has none where the other side has one."""
+    """Whether this side is right. A side without a mention is right if gold has no mention there either."""
     place = span if span is not None else other
     if place is None:
         raise ValueError("a change has at least one mention")
@@ -107,7 +107,7 @@ def _shared(left: Span, right: Span) -> int:
 
 
 def _overlapping(left: Sequence[Span], right: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
-    """All overlapping pairs of two sorted lists without overlaps of their own; linear in both."""
+    """All overlapping pairs between two sorted lists of disjoint spans, in linear time."""
     i = j = 0
     while i < len(left) and j < len(right):
         if _shared(left[i], right[j]):

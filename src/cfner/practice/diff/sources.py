@@ -1,4 +1,4 @@
-"""What ``diff`` is given: two models, named in several ways, and a text, labelled or not."""
+"""The inputs of ``diff``: two models, named in several ways, and a text, labelled or not."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from cfner.store.open import ModelRef, is_model_folder
 
 
 def open_ref(model: ModelRef, device: str = "auto") -> TaggingModel:
-    """A model folder, a checkpoint or an ONNX folder, ready to tag."""
+    """Load a model folder, a checkpoint or an ONNX folder."""
     return open_for_prediction(model.source, model.step, device=device)
 
 
 def two_models(
     names: Sequence[str], step: int | None = None, step2: int | None = None
 ) -> tuple[ModelRef, ModelRef]:
-    """The two models to compare. One name stands for both: two of its steps, by default the last two."""
+    """The two models to compare. With one name: two of its steps, by default the last two."""
     if len(names) == 2:
         return ModelRef.parse(names[0], step), ModelRef.parse(names[1], step2)
     first = ModelRef.parse(names[0], step)
@@ -42,7 +42,7 @@ def two_models(
             remedy="Give two models and a text: `diff(M, M2, TEXT)`.",
         )
     later = int(ModelFolder(first.source).step().name) if step2 is None else step2
-    # the step that it came from: after a rollback that is not the one with the number before
+    # its parent: after a rollback that is not the step with the previous number
     earlier = lineage_step(first.source, later).parent if first.step is None else first.step
     if earlier is None:
         raise ConfigError(
@@ -64,10 +64,10 @@ class Source:
 def text_source(
     text: Data, *, format: str | None = None, tag_column: str | int | None = None, plain: bool = False
 ) -> Source:
-    """A labelled file or folder in any format (its test split, if it has one), a text file, or what a program
-    has in memory: a text, texts, or labelled data.
+    """A labelled file or folder in any format (its test split, if it has one), a text file, or data
+    in memory: a text, texts, or labelled data.
 
-    A ``.txt`` file is labelled if it looks like columns of words and tags; ``plain`` says that it is not.
+    A ``.txt`` file is labelled if it looks like columns of words and tags; ``plain`` turns that off.
     Plain text is read line by line, one text each.
     """
     if isinstance(text, str) and not is_file(text):
@@ -83,7 +83,7 @@ def text_source(
 
 
 def _are_texts(given: Data) -> bool:
-    """Texts, sentences in words, or a generator: not labelled. A list of anything else is."""
+    """Whether data in memory is unlabelled: texts, lists of words, or a generator."""
     if isinstance(given, Iterator):
         return True
     first = given[0] if isinstance(given, list | tuple) and given else None
@@ -92,7 +92,7 @@ def _are_texts(given: Data) -> bool:
 
 
 def plain_texts(path: Path) -> Iterator[Sentence]:
-    """One text per line, as a stream; empty lines are passed over."""
+    """One text per line, as a stream; empty lines are skipped."""
     return (sentence for sentence in read_texts(path, "text") if len(sentence))
 
 

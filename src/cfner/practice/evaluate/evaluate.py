@@ -1,4 +1,4 @@
-"""Score a model on labelled data: one step or all of them, and keep the figures with the model."""
+"""Score one step or all steps of a model on labelled data, and store the scores with the model."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from cfner.tagger import ContinualTagger
 
 @dataclass(frozen=True)
 class Evaluated:
-    """How a model did on a set of sentences."""
+    """The scores of a model on a set of sentences."""
 
     on: SentenceSet
     scores: Scores
-    unknown: tuple[str, ...]  # labelled, and not known to the model: set aside
-    unlabelled: tuple[str, ...]  # known, and not labelled: set aside, unless all types were asked for
+    unknown: tuple[str, ...]  # labelled, but not known to the model: set aside
+    unlabelled: tuple[str, ...]  # known, but not labelled: set aside unless ``all_types``
     device: str
     saved: bool
     left_out: tuple[str, ...] = ()  # what of the data is not used, in words
@@ -60,7 +60,8 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class EvaluatedSteps:
-    """How all steps of a model did on one set of sentences. ``known``: the types that each of them knows."""
+    """The scores of all steps of a model on one set of sentences. ``known``: the types that each step
+    knows."""
 
     on: SentenceSet
     scores: Mapping[int, Scores]
@@ -108,7 +109,7 @@ def evaluate(
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
 ) -> Evaluated:
-    """As ``cfner.evaluate`` of one step; options of reading in one dictionary."""
+    """As ``cfner.evaluate`` of one step; options for reading as one dictionary."""
     ref = ModelRef.parse(model, step)
     _refuse_saving(ref, save, all_types)
     sentences, on, left_out = labelled_set(data, **(reading or {}))
@@ -137,7 +138,7 @@ def evaluate_steps(
 ) -> EvaluatedSteps:
     """The same for every step of a model folder, one in memory at a time.
 
-    Steps that have stored scores on these very sentences are not scored again.
+    Steps that have stored scores on exactly these sentences are not scored again.
     """
     if not is_model_folder(model):
         raise ConfigError(
@@ -169,10 +170,12 @@ def _store(folder: ModelFolder, on: SentenceSet, scores: Mapping[str, Scores]) -
 
 def _refuse_saving(ref: ModelRef, save: bool, all_types: bool) -> None:
     if save and not is_model_folder(ref.source):
-        raise ConfigError("Only a model folder keeps scores.", where=ref.source, remedy="Leave out `save`.")
+        raise ConfigError(
+            "Only a model folder can store scores.", where=ref.source, remedy="Leave out `save`."
+        )
     if save and all_types:
         raise ConfigError(
-            "Scores of types that the data does not label are not kept: they would say that all finds of "
-            "these types are wrong.",
+            "Scores of types that the data does not label cannot be stored: they count all predictions of "
+            "these types as wrong.",
             remedy="Leave out `save` or `all_types`.",
         )

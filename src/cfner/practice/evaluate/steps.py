@@ -1,4 +1,4 @@
-"""Every step of a model scored on one set of sentences, so that the figures can be compared."""
+"""Score every step of a model on one set of sentences, so that the scores are comparable."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def score_steps(
     device: str = "auto",
     kept: Callable[[dict[str, Scores]], None] = lambda _: None,
 ) -> dict[int, Scores]:
-    """The scores of all steps on these sentences, by number: those that are stored, the others measured.
+    """The scores of all steps on these sentences, by number: stored ones are used, the others are measured.
 
-    One step is in memory at a time. A step that cannot be loaded is left out, with a warning;
-    ``kept`` is handed the new scores of each step, by its hash, as soon as they are there.
+    One step is in memory at a time. A step that cannot be loaded is left out with a warning. ``kept`` is
+    called with each step's hash and new scores as soon as they are measured.
     """
     folder = ModelFolder(model)
     steps = list(_readable(folder))
@@ -61,7 +61,7 @@ def _readable(folder: ModelFolder) -> Iterator[LineageStep]:
 
 
 def keep_scores(folder: ModelFolder, on: SentenceSet) -> Callable[[dict[str, Scores]], None]:
-    """Stores scores as they come: what was measured before an interruption stays."""
+    """Stores each step's scores at once, so that an interruption does not lose them."""
     return lambda scores: add_scores(folder, on, scores)
 
 

@@ -1,7 +1,7 @@
-"""See the causal effect: for one sentence, each anchor, its matched tokens, and the loss each token went to.
+"""Explain one sentence: each anchor, its matched tokens, and the losses that each token contributed to.
 
-Nothing is computed a second way here: teacher scores, pools, matches and selection come from the same
-functions that training uses, and what a loss reads is asked of the loss.
+Teacher scores, pools, matches and selection come from the same functions that training uses, and the inputs
+of a loss come from the loss itself.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def explain_run(
 ) -> Explanation:
     """Explain a sentence of a step that ``train`` or ``learn`` wrote.
 
-    ``corpus`` is what the run, or the step, learned from. ``step`` counts from 1; default: the last that the
-    current one came from. ``given``: what else ``learn`` was given.
+    ``corpus`` is the training data of the run or step. ``step`` counts from 1; default: the latest trained
+    step in the history of the current one. ``given``: the other inputs of ``learn``.
     """
     ref = ModelRef.parse(folder, step)
     folder = ref.source
@@ -59,7 +59,7 @@ def explain_run(
 
 
 def _with_teacher(folder: str | Path, step: int | None) -> LineageStep:
-    """The step to explain: one that was learned from another."""
+    """The step to explain, which must have a teacher."""
     steps = [found for found in lineage(folder) if found.kind == "learn" and found.parent is not None]
     if step is None:
         wanted = {found.number for found in ancestors(folder)}
@@ -70,8 +70,8 @@ def _with_teacher(folder: str | Path, step: int | None) -> LineageStep:
         numbers = ", ".join(str(found.number) for found in steps)
         what = "No step" if step is None else f"Step {step}"
         raise ConfigError(
-            f"{what} {'can' if step is None else 'cannot'} be explained: a step is explained beside its "
-            "teacher, the step that it learned from.",
+            f"{what} {'can' if step is None else 'cannot'} be explained: the explanation needs the "
+            "teacher, the step that it was learned from.",
             where=str(folder),
             remedy=f"Steps with a teacher: {numbers}." if numbers else "Learn a second step first.",
         )
@@ -79,10 +79,10 @@ def _with_teacher(folder: str | Path, step: int | None) -> LineageStep:
 
 
 def _recorded_step(folder: str | Path, learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> Step:
-    """The step as it was trained: one of a stream, or one that was added to a model."""
+    """The step as it was trained, by ``train`` or by ``learn``."""
     if (Path(folder) / RUN).is_file():
         names = [step["name"] for step in read_run(Path(folder))["manifest"]["steps"]]
-        if learned.name in names:  # later ones may have been added
+        if learned.name in names:  # later steps may have been added
             return recorded_stream(folder, corpus)[names.index(learned.name)]
     return learned_step(learned, corpus, given)
 
@@ -164,12 +164,12 @@ def _summary(scene: ReplayedStep) -> SliceSummary:
 def _curriculum(
     scene: ReplayedStep, right: Tensor | None, right_type: Tensor | None
 ) -> tuple[EpochSelection, ...]:
-    """Whom each epoch selects for Effect_O; nothing for a method without it."""
+    """The tokens that each epoch selects for Effect_O; empty for a method without it."""
     effect = scene.effect("keep_old")
     if effect is None or effect.curriculum is None:
         return ()
     gold, scores = scene.data.gold, scene.scores
-    nothing = scores.logits.new_empty(len(gold), 0)  # whom an effect selects does not depend on the student
+    nothing = scores.logits.new_empty(len(gold), 0)  # the selection does not depend on the student
     inputs = TermInputs(
         logits=nothing,
         features=nothing,
@@ -187,7 +187,7 @@ def _curriculum(
 
 
 def _type_numbers(labels: LabelSpace) -> list[int]:
-    """Per label the number of its type, -1 for O."""
+    """The index of each label's type, -1 for O."""
     number = {type_: index for index, type_ in enumerate(labels.types)}
     return [number.get(labels.type_of(label) or "", -1) for label in range(len(labels))]
 

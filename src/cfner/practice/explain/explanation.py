@@ -1,4 +1,4 @@
-"""What ``explain`` found, as plain data: a sentence, token by token, in the light of its slice."""
+"""The data types of ``explain``: a sentence token by token, and statistics of its slice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Distribution:
 
     top: tuple[Share, ...]
     rest: float
-    group: str | None = None  # the types that are decided together; None where all labels are
+    group: str | None = None  # the types that share an Other class; None if all do
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TokenLoss:
     weight: float
     matched: bool  # read from neighbour-averaged predictions
     value: float | None  # of this token alone, before the weight; None if only whole sentences have one
-    group: str | None = None  # whose loss it is, where types have Others of their own
+    group: str | None = None  # the group of types, if each group has its own Other class
 
     @property
     def title(self) -> str:
@@ -63,21 +63,21 @@ class TokenLoss:
 
 @dataclass(frozen=True)
 class TokenExplanation:
-    """One word: what the data, the teacher and the student say of it, and where it went."""
+    """One word: its labels, the predictions of teacher and student, and its losses."""
 
     position: int
     word: str
     label: str  # in this step's data
     trained_on: str  # the same, unless the method relabels
-    truth: str | None  # with the labels of earlier types too; None outside a stream
+    truth: str | None  # including labels of earlier types; None outside a stream
     teacher: Distribution  # over O and the old labels
     teacher_label: str
     confidence: float
     student: Distribution
-    averaged: Distribution | None  # what the loss read instead, if an effect acted
+    averaged: Distribution | None  # what the loss used instead, if an effect applied
     temperature: float  # of the student's distributions
     pool: Pool | None
-    selected: bool  # an effect acted on it in this epoch
+    selected: bool  # an effect applied to it in this epoch
     joins: int | None  # a defined-other token's first epoch above the threshold, if there is one
     losses: tuple[TokenLoss, ...]
     anchor_weight: float  # W_i
@@ -90,12 +90,12 @@ class TokenExplanation:
 
     @property
     def waits(self) -> bool:
-        """A defined-other token of which the teacher is not yet sure enough."""
+        """Whether it is a defined-other token below the threshold."""
         return bool(self.matches) and not self.selected
 
 
 def hidden_truth(token: Match | TokenExplanation) -> str | None:
-    """The true label, where this step's data has another."""
+    """The true label, if it differs from the label in this step's data."""
     return None if token.truth == token.label else token.truth
 
 
@@ -106,13 +106,13 @@ class EpochSelection:
     epoch: int
     threshold: float
     selected: int
-    right: int | None  # the teacher's label is the true one
-    right_type: int | None  # at least its type is
+    right: int | None  # the teacher's label is correct
+    right_type: int | None  # at least its type is correct
 
 
 @dataclass(frozen=True)
 class SliceSummary:
-    """The slice in numbers. What needs the true labels is None outside a stream."""
+    """Statistics of the slice. Those that need true labels are None outside a stream."""
 
     sentences: int
     tokens: int
@@ -121,7 +121,7 @@ class SliceSummary:
     hidden_old: int | None  # O tokens that are old entities in truth
     defined_other: int
     defined_other_right: int | None
-    hidden_old_found: int | None  # of hidden_old, how many the teacher gives their true type
+    hidden_old_found: int | None  # of hidden_old, those for which the teacher predicts the true type
     epochs: tuple[EpochSelection, ...]  # empty without Effect_O
 
 
@@ -156,7 +156,7 @@ class Explanation:
 
     @property
     def now(self) -> EpochSelection | None:
-        """What the epoch selects; None without Effect_O."""
+        """The tokens that the epoch selects; None without Effect_O."""
         return self.slice.epochs[self.epoch - 1] if self.slice.epochs else None
 
     @property

@@ -1,4 +1,4 @@
-"""A step that ``learn`` made, built again from the files that it was given, and checked."""
+"""Rebuild the training data of a step of ``learn`` from the same files, and verify it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _ALSO = {"replay": "old sentences (`replay`)", "unlabelled": "unlabelled sentenc
 
 @dataclass(frozen=True)
 class GivenToLearn:
-    """What ``learn`` was given besides the new data."""
+    """The inputs of ``learn`` besides the new data."""
 
     dev_share: float = 0.15
     replay: Data | None = None
     unlabelled: Sequence[Given] = ()
-    guard: Data | None = None  # its sentences are not trained on, so they decide what is
+    guard: Data | None = None  # its sentences are excluded from training
 
 
 def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> Step:
-    """The step as its training saw it, or an error if it learned from other sentences."""
+    """The step as it was trained; an error if it was trained on different sentences."""
     new_data = _new_data(learned, corpus, given.dev_share)
     known = tuple(type_ for type_ in learned.record["known"] if type_ not in learned.types)
     step = Step(
@@ -50,12 +50,12 @@ def learned_step(learned: LineageStep, corpus: Corpus, given: GivenToLearn) -> S
             raise _other(learned, f"it was trained on {count} {what} too.", "Give them as in training.")
         if recorded is not None and here is not None and recorded["hash"] != here["hash"]:
             remedy = "Give `replay`, `unlabelled`, `guard` and `dev_share` as in training."
-            raise _other(learned, f"its {recorded['sentences']:,} {what} were others.", remedy)
+            raise _other(learned, f"it was trained on {recorded['sentences']:,} different {what}.", remedy)
     return step
 
 
 def _new_data(learned: LineageStep, corpus: Corpus, dev_share: float) -> NewData:
-    """Some of the sentences may have been held out: they are trained on or not, which the record tells."""
+    """The new data, with a share held out or without; the record decides which."""
     recorded = learned.record["data"]["train"]
     for share in (dev_share, 0.0):
         new_data = NewData.of(corpus, share).only(learned.types)
@@ -63,7 +63,7 @@ def _new_data(learned: LineageStep, corpus: Corpus, dev_share: float) -> NewData
             return new_data
     raise _other(
         learned,
-        f"'{corpus.name}' does not hold the {recorded['sentences']:,} sentences that it was trained on.",
+        f"'{corpus.name}' does not contain the {recorded['sentences']:,} sentences that it was trained on.",
         "Give the same data, read with the same `every`, `format`, `tag_column` and `dev_share`.",
     )
 
@@ -73,7 +73,7 @@ def _replayed(given: Data | None, known: Sequence[str]) -> tuple[Sentence, ...]:
 
 
 def _pool(learned: LineageStep, new_data: NewData, given: GivenToLearn) -> tuple[Sentence, ...]:
-    if not learned.record["config"].get("unlabelled_ratio", 1.0):  # then it was only compared on
+    if not learned.record["config"].get("unlabelled_ratio", 1.0):  # it was only used for comparison
         return ()
     guarded = () if given.guard is None else sentences_of(given.guard, "test")[0]
     judging = (*new_data.dev, *new_data.test, *guarded)
@@ -82,7 +82,7 @@ def _pool(learned: LineageStep, new_data: NewData, given: GivenToLearn) -> tuple
 
 def _other(learned: LineageStep, why: str, remedy: str) -> StreamError:
     return StreamError(
-        f"This is not what step {learned.number} ('{learned.name}') learned from: {why}",
+        f"This is not the training data of step {learned.number} ('{learned.name}'): {why}",
         where=str(learned.stored.folder),
         remedy=remedy,
     )

@@ -1,4 +1,4 @@
-"""What is shown where types have Others of their own: every distribution and every loss is one group's."""
+"""Explanations for methods where each group of types has its own Other class, distributions and losses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from cfner.practice.explain.replay import ReplayedStep
 
 
 def teacher_group(groups: LabelGroups, scene: ReplayedStep, ref: int) -> int:
-    """The group of the label that the teacher gives or, where it says O, that comes closest to a claim."""
+    """The group of the teacher's label or, if that is O, of the most probable type."""
     logits = scene.scores.logits[ref]
     best = 1 + int(logits[1:].argmax()) if len(logits) > 1 else 0
     return int(groups.row_of[scene.prepared.roles.kept[best]])
 
 
 def student_group(groups: LabelGroups, scene: ReplayedStep, token: TermInputs, ref: int) -> int:
-    """The group of the word's label, in which it is learned; of other words the teacher's."""
+    """The group of the word's label, or the teacher's group if the label is O."""
     if int(token.gold[0]) != scene.prepared.roles.other:
         return int(groups.row_of[token.gold[0]])
     return teacher_group(groups, scene, ref)
 
 
 def group_name(groups: LabelGroups, scene: ReplayedStep, row: int) -> str:
-    """The types that are decided together."""
+    """The types that share an Other class."""
     labels = groups.members[row][groups.real[row]].tolist()[1:]
     types = dict.fromkeys(scene.labels.type_of(label) for label in labels)
     return ", ".join(type_ for type_ in types if type_ is not None)
@@ -46,7 +46,7 @@ def distribution_in(groups: LabelGroups, scene: ReplayedStep, row: int, log_prob
 
 
 def by_group(term: Term, token: TermInputs) -> Iterator[tuple[int, TermInputs]]:
-    """(group, the word as if it taught this group alone), for each group that it teaches."""
+    """For each group that the word trains: (group, the word restricted to this group)."""
     taught = token.group_targets
     if taught is None:
         return

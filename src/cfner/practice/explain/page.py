@@ -1,7 +1,7 @@
-"""An explanation as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
+"""An explanation as one self-contained HTML page: no script, no font, no external picture.
 
-Every word and label goes through ``text``, so whatever a corpus holds is shown as text. The page forbids
-itself to load or run anything (Content-Security-Policy).
+Every word and label is escaped by ``text``. The page's Content-Security-Policy forbids loading or running
+anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cfner.practice.explain.explanation import (
 )
 
 _CONTEXT = 9  # words shown on each side of a matched token
-# lengths as classes, because the page's policy allows no style attributes
+# lengths as classes, because the page's policy forbids style attributes
 _LENGTHS = "".join(f".w{n}{{width:{n}%}}.h{n}{{height:{n}%}}" for n in range(101))
 
 
@@ -33,7 +33,7 @@ _LEGEND = (
 
 
 def page(e: Explanation) -> str:
-    """The whole page, in UTF-8 once encoded."""
+    """The complete page, to be encoded as UTF-8."""
     title = f"Step {e.step}, epoch {e.epoch}: what taught each token"
     parts = [_header(e), _sentence(e), _slice(e.slice, e.now), _anchors(e), _others(e), _objective(e)]
     return whole_page(title, "explain", parts, style=_LENGTHS)
@@ -56,7 +56,7 @@ def _apart(e: Explanation) -> str:
     if not any(token.student.group for token in e.tokens):
         return ""
     return (
-        " Types are decided apart from each other, each against an Other class of its own: a probability is "
+        " Types are decided independently, each against its own Other class: a probability is "
         "one among the labels of its group and that Other, and a word has a loss in every group that it "
         "teaches."
     )
@@ -78,17 +78,17 @@ def _kind(token: TokenExplanation) -> str:
 def _sentence(e: Explanation) -> str:
     chips = []
     for token in e.tokens:
-        told = word(token.label) if token.label != "O" else ""
+        label = word(token.label) if token.label != "O" else ""
         if token.label == "O" and token.teacher_label != "O":
-            told = f"{word(token.teacher_label)}?"
+            label = f"{word(token.teacher_label)}?"
         target = f"{'t' if token.matches else 'r'}{token.position}"
         chips.append(
             f"<a class='tok {_kind(token)}' href='#{target}' title='{text(token.path)}'>"
-            f"{word(token.word)}{told and f'<small>{told}</small>'}</a>"
+            f"{word(token.word)}{label and f'<small>{label}</small>'}</a>"
         )
     shown = {_kind(token) for token in e.tokens}
     legend = "".join(
-        f"<li><i class='dot {kind}'></i>{text(said)}</li>" for kind, said in _LEGEND if kind in shown
+        f"<li><i class='dot {kind}'></i>{text(meaning)}</li>" for kind, meaning in _LEGEND if kind in shown
     )
     source = f" · {text(e.source)}" if e.source else ""
     return (
@@ -135,7 +135,7 @@ def _curriculum(s: SliceSummary, now: EpochSelection | None) -> str:
             f"<i class='right h{round(right)}'></i></span>"
             f"<span>{epoch.epoch}</span><small>δ {epoch.threshold:.2f}</small></li>"
         )
-    # outside a stream nobody knows
+    # unknown outside a stream
     known = "; the solid part has the teacher's label right" if s.epochs[0].right is not None else ""
     return (
         f"<figure><ol class='epochs'>{''.join(bars)}</ol>"

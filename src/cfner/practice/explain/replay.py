@@ -1,4 +1,4 @@
-"""The set-up of an explanation: a step as its training saw it, and the student that came out of it."""
+"""The set-up of an explanation: a step as it was trained, and the resulting student."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from cfner.training.step import prepared_step
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """What everything that is shown is read from."""
+    """The inputs of an explanation."""
 
     prepared: PreparedStep
     scores: WordScores
     student: ContinualTagger
-    truth: Tensor | None  # [N] label ids with the labels of earlier types too
+    truth: Tensor | None  # [N] label ids, including labels of earlier types
     epoch: int
     epochs: int
     top: int  # labels shown of a distribution
@@ -61,18 +61,18 @@ def effect_of(term: Term) -> MatchedPredictions | None:
 def replay_step(
     teacher: ContinualTagger, student: ContinualTagger, step: Step, epoch: int | None, top: int
 ) -> ReplayedStep:
-    """Prepare the step once more, as training did: teacher scores, pools, matches."""
+    """Prepare the step again as training did: teacher scores, pools, matches."""
     if student.method.from_scratch or not teacher.types:
         raise ConfigError(
             f"'{step.name}' of the method '{student.method.name}' has no teacher, so nothing can be matched.",
-            remedy="Explain a later step, of a method that goes on from the step before.",
+            remedy="Explain a later step, of a method that continues from the previous step.",
         )
     labels = student.model.labels
     if teacher.model.labels.grown(step.types, student.method.grouping) != labels:
         raise ModelError(
-            f"The student knows {', '.join(labels.types)}; these are not the teacher's types with those of "
+            f"The student knows {', '.join(labels.types)}; these are not the teacher's types plus those of "
             f"'{step.name}' ({', '.join(step.types)}).",
-            remedy="Give the models from before and after this very step.",
+            remedy="Give the models from before and after this step.",
         )
     last = student.config.epochs_for(len(step.train))
     at = epoch if epoch is not None else best_epoch(student) or last
@@ -86,16 +86,16 @@ def replay_step(
 
 
 def best_epoch(student: ContinualTagger) -> int | None:
-    """The epoch whose weights the student has, where it is recorded."""
+    """The epoch whose weights the student has, if recorded."""
     return student.record.facts.get("best_epoch") if student.record else None
 
 
 def _truth(step: Step, labels: LabelSpace, prepared: PreparedStep) -> Tensor | None:
-    """[N] true labels; a step that was not cut from a stream has none to compare with."""
+    """[N] true labels; None for a step that is not part of a stream."""
     try:
         sentences = step.hidden_train
     except StreamError:
         return None
     ids = [label for sentence in sentences for label in labels.encode(sentence)]
-    gold = prepared.data.gold  # of other slices, which come after the step's own, no more is known
+    gold = prepared.data.gold  # for other slices, which follow the step's own, the true labels are unknown
     return torch.cat([torch.tensor(ids, dtype=torch.long, device=gold.device), gold[len(ids) :]])

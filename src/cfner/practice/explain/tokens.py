@@ -1,4 +1,4 @@
-"""One sentence, token by token: what its losses read, and from whom."""
+"""One sentence, token by token: the inputs of its losses and its matched tokens."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def explain_tokens(scene: ReplayedStep, sentence: int) -> tuple[TokenExplanation
 
 
 def _sentence_inputs(scene: ReplayedStep, refs: range) -> TermInputs:
-    """The sentence as a batch of its own, with the saved student's scores of all that it is matched with."""
+    """The sentence as a batch, with the saved student's scores of all matched tokens."""
     prepared, text, network = scene.prepared, scene.data.text, scene.student.model.network
     owner = text.window_of_refs()
     if prepared.bank is not None:
@@ -109,14 +109,14 @@ def _target(scene: ReplayedStep, token: TermInputs) -> str:
 
 
 def _reads(term: Term, token: TermInputs) -> bool:
-    """Whether a term uses a token: then, and only then, a NaN in the student's answer reaches its value."""
+    """Whether a term uses a token, which is so exactly if a NaN in the student's output reaches its value."""
     if not term.of_words:
         return True  # a loss of whole windows
     return bool(term(_spoilt(token)).isnan())
 
 
 def _spoilt(token: TermInputs) -> TermInputs:
-    """The token with NaN for the student's answer, in other views of it too."""
+    """The token with NaN as the student's output, in all views."""
     nan = float("nan")
     cosines = None if token.cosines is None else torch.full_like(token.cosines, nan)
     return replace(
@@ -136,11 +136,11 @@ def _acts(term: Term, token: TermInputs) -> bool:
 
 
 def _losses(scene: ReplayedStep, term: Term, token: TermInputs, ref: int) -> list[TokenLoss]:
-    """One loss, or one for each group that the word teaches where types have Others of their own."""
+    """One loss, or one for each group that the word trains if groups have their own Other class."""
     groups = scene.prepared.groups
     if groups is None:
         return [_loss(term, token, _acts(term, token))]
-    own = student_group(groups, scene, token, ref)  # an effect acts in no other group
+    own = student_group(groups, scene, token, ref)  # an effect applies to this group only
     found = []
     for row, alone in by_group(term, token):
         if _reads(term, alone):
@@ -216,7 +216,7 @@ def _of_teacher(scene: ReplayedStep, ref: int, temperature: float) -> Distributi
 def _of_student(
     scene: ReplayedStep, predictions: Predictions, token: TermInputs, ref: int, temperature: float
 ) -> Distribution:
-    """What a term reads of this word."""
+    """The inputs of a term for this word."""
     groups = scene.prepared.groups
     if groups is None:
         everything = torch.ones(1, dtype=torch.bool, device=token.logits.device)
@@ -228,7 +228,7 @@ def _of_student(
 def _of_match(
     scene: ReplayedStep, token: TermInputs, ref: int, logits: Tensor, temperature: float
 ) -> Distribution:
-    """A matched word, as its anchor reads it: in the anchor's group."""
+    """A matched word, seen in its anchor's group."""
     groups = scene.prepared.groups
     if groups is None:
         return _distribution(scene, (logits / temperature).softmax(0))

@@ -1,4 +1,4 @@
-"""A model's past: its steps, how each came from another, and the way back."""
+"""A model's history: its steps and their parents, rollback, and changes to its types."""
 
 from __future__ import annotations
 
@@ -32,14 +32,18 @@ from cfner.stream.labels import LabelSpace
 from cfner.stream.sentence_set import SentenceSet
 
 _WRITTEN_ANEW = {SEAL, LABELS, FACTS, SCORES, REPORT}
-_OF_TRAINING = {"data", "history", "best_epoch"}  # of a record, what a step with the same weights has not
+_OF_TRAINING = {
+    "data",
+    "history",
+    "best_epoch",
+}  # record fields that a step with the same weights does not have
 
 
 @dataclass(frozen=True)
 class StepFigures:
     """F1 of a step on one set of sentences: micro and macro over ``types``, which these sentences mention.
 
-    Where the sentences are not recorded there is no mean: it might be one over several sets.
+    Without recorded sentences there is no mean, because it might mix several sets.
     """
 
     on: SentenceSet | None
@@ -66,25 +70,25 @@ class PastStep:
     number: int
     kind: str  # learn, consolidate, import, rename, merge, forget or calibrate
     name: str
-    types: tuple[str, ...]  # what it learned, imported, renamed, took away or calibrated
+    types: tuple[str, ...]  # what it learned, imported, renamed, removed or calibrated
     all_types: tuple[str, ...]  # what the model knows after it
     parent: int | None
     current: bool
     method: str | None
     sentences: int | None
-    data: dict[str, Any] | None  # of each part: sentences, mentions per type, hash
-    micro_f1: float | None  # in the series that covers most steps, if over all the types that it knows
+    data: dict[str, Any] | None  # for each part: sentences, mentions per type, hash
+    micro_f1: float | None  # in the series that covers most steps, if it covers all known types
     macro_f1: float | None
     saved: str  # when, as ISO 8601 in UTC
     hash: str
-    calibrated: tuple[str, ...] = ()  # types that are decided and shown as held-out data says
-    uncalibrated: tuple[str, ...] = ()  # types whose calibration ended with this step
-    disk: int = 0  # bytes, without what it shares with earlier steps
+    calibrated: tuple[str, ...] = ()  # types with a calibration
+    uncalibrated: tuple[str, ...] = ()  # types whose calibration this step dropped
+    disk: int = 0  # bytes not shared with earlier steps
     pruned: bool = False  # its weights were removed
-    origin: str | None = None  # hash of the step in another folder that it came from
-    figures: StepFigures | None = None  # in the series that covers most steps: only these are comparable
-    elsewhere: tuple[StepFigures, ...] = ()  # on other sentences, not comparable with those
-    estimate: Estimate | None = None  # how well its types were found when it was learned
+    origin: str | None = None  # hash of its parent in another folder
+    figures: StepFigures | None = None  # in the series that covers most steps; comparable between steps
+    elsewhere: tuple[StepFigures, ...] = ()  # on other sentences; not comparable
+    estimate: Estimate | None = None  # scores of its types when it was learned
 
     def to_json(self) -> dict[str, Any]:
         figures = None if self.figures is None else self.figures.to_json()
@@ -97,19 +101,19 @@ class PastStep:
 
 
 def history(model: str | Path) -> list[PastStep]:
-    """All steps in the order in which they were added; a step's parent is not always the one before it."""
+    """All steps in the order in which they were added; a step's parent is not always the previous one."""
     folder = ModelFolder(model)
     current, disk = folder.current_name(), own_bytes(folder)
     steps = lineage(model)
     series = series_of(folder, steps)
     return [
-        _scored(replace(_told(step, step.stored.name == current), disk=disk[step.stored.name]), series)
+        _scored(replace(_past_step(step, step.stored.name == current), disk=disk[step.stored.name]), series)
         for step in steps
     ]
 
 
 def _scored(step: PastStep, series: Sequence[Series]) -> PastStep:
-    """With its figures. The first of the series is the one that steps are compared in."""
+    """Add the step's figures. Steps are compared in the first series."""
     main = next((one for one in series if one.on is not None), None)
     figures = StepFigures.of(main, step.number) if main is not None and step.number in main.scores else None
     others = (one for one in series if one is not main and step.number in one.scores)
@@ -124,19 +128,19 @@ def _scored(step: PastStep, series: Sequence[Series]) -> PastStep:
 
 
 def verify(model: str | Path) -> list[PastStep]:
-    """Check every byte of every step and of the pointer, and that each step's parent is there and older.
+    """Check every byte of every step and of the pointer, and that each step's parent exists and is older.
 
-    Step 1 may come from a step of another folder. Of pruned steps all but the weights is checked.
+    Step 1 may have a parent in another folder. For pruned steps, everything but the weights is checked.
     """
     folder = ModelFolder(model)
-    folder.step()  # the current one: its name and its hash are what the pointer says
+    folder.step()  # the current step: its name and hash must match the pointer
     folder.refuse_unsealed()
     earlier: set[str] = set()
     for name in folder.names():
         step = folder.step(name)
         folder.verify(step)
         parent = read_facts(step)["parent"]
-        # a model that was saved to a new folder begins there: nothing was ever before its step 1
+        # the history of a model that was saved to a new folder starts with its step 1
         if parent is not None and parent not in earlier and int(name) != 1:
             raise ModelError(
                 f"The parent of step '{name}' is not among the steps before it: the lineage is broken.",
@@ -151,32 +155,35 @@ def rollback(model: str | Path, step: int) -> PastStep:
     """Make an earlier (or later) step current, after checking its bytes. Nothing is removed."""
     folder = ModelFolder(model)
     target = folder.verified(step)
-    told = _told(lineage_step(model, target.name), current=True)  # before anything is changed
+    past = _past_step(lineage_step(model, target.name), current=True)  # before anything is changed
     with locked(folder.path, wait=PATIENCE):
         folder.point_to(target.name)
-    return told
+    return past
 
 
 def rename(model: str | Path, old: str, new: str) -> PastStep:
-    """Give a type another name, as a new step with the same weights."""
+    """Rename a type, as a new step with the same weights."""
     return _relabelled(model, "rename", [old], new)
 
 
 def merge(model: str | Path, types: Sequence[str], into: str) -> PastStep:
-    """Make several types one, as a new step with the same weights: what was any of them is now ``into``."""
+    """Merge several types into ``into``, as a new step with the same weights."""
     if len(set(types)) < 2:
-        raise StreamError("A merge needs at least two types.", remedy="To give one another name, rename it.")
+        raise StreamError(
+            "A merge needs at least two types.", remedy="To change the name of one type, rename it."
+        )
     return _relabelled(model, "merge", list(dict.fromkeys(types)), into)
 
 
 def forget(model: str | Path, types: str | Sequence[str]) -> PastStep:
-    """Take types away, as a new step with the same weights: what was one of them is now O.
+    """Remove types, as a new step with the same weights: their mentions are now O.
 
-    All other scores stay what they were. ``rollback`` brings the types back, and they can be learned again.
+    The scores of all other types stay the same. ``rollback`` brings the types back, and they can be learned
+    again.
     """
     gone = [types] if isinstance(types, str) else list(dict.fromkeys(types))
     if not gone:
-        raise StreamError("There is no type to forget.", remedy="Name at least one.")
+        raise StreamError("No type to forget was given.", remedy="Name at least one.")
     return _relabelled(model, "forget", gone, None)
 
 
@@ -187,23 +194,23 @@ def _relabelled(model: str | Path, kind: str, types: Sequence[str], into: str | 
 def add_step(
     model: str | Path, write: Callable[[Path, StoredStep], None], *, expected: str | None = None
 ) -> PastStep:
-    """Add a step made of the current one, which ``write`` is given.
+    """Add a step derived from the current one, which is passed to ``write``.
 
-    ``expected``: the hash that the current step must have, where what is written depends on it.
+    ``expected``: the hash that the current step must have, if the new step depends on it.
     """
     folder = ModelFolder(model)
-    folder.current_name()  # is there a model at all?
+    folder.current_name()  # raises if there is no model
     with locked(folder.path, wait=PATIENCE):
         folder.sweep()
         source = folder.verified()
         if expected not in (None, source.hash):
             raise ModelError(
-                "Another step became the current one meanwhile, so nothing was added.",
+                "Another step became current in the meantime, so nothing was added.",
                 where=str(model),
                 remedy="Start again.",
             )
         added = folder.add(lambda path: write(path, source))
-    return _told(lineage_step(model, added.name), current=True)
+    return _past_step(lineage_step(model, added.name), current=True)
 
 
 def write_same_weights(
@@ -213,7 +220,7 @@ def write_same_weights(
     calibration: Calibration | None,
     record: Mapping[str, Any],
 ) -> None:
-    """The files of ``source`` with other labels, calibration and record; without its scores and report."""
+    """The files of ``source`` with new labels, calibration and record; without its scores and report."""
     facts = {key: value for key, value in source.read_json(LABELS).items() if key != "calibration"}
     calibrated = {} if calibration is None else {"calibration": calibration.to_json()}
     link_files(source, path, leave_out=_WRITTEN_ANEW)
@@ -226,14 +233,14 @@ def write_same_weights(
 def _write_relabelled(
     path: Path, source: StoredStep, kind: str, types: Sequence[str], into: str | None
 ) -> None:
-    """The step ``source`` with ``types`` called ``into``; None takes them away."""
+    """The step ``source`` with ``types`` renamed to ``into``; None removes them."""
     step, measured = read_facts(source), read_if_there(source, SCORES, Measured.from_json)
     before, calibration = read_labels(source), stored_calibration(source)
     labels = _without(before, types) if into is None else before.renamed(types, into)
     dropped: list[str] = []
     if calibration is not None and kind == "rename":
         calibration = calibration.renamed(types[0], str(into))
-    elif calibration is not None:  # what was measured of the parts says nothing of the whole
+    elif calibration is not None:  # the calibration of the parts does not hold for the merged type
         dropped = [type_ for type_ in types if type_ in calibration.types]
         calibration = calibration.without(types)
 
@@ -252,7 +259,7 @@ def _write_relabelled(
         "operation": {"types": list(types), "into": into, **({"uncalibrated": dropped} if dropped else {})},
     }
     write_same_weights(path, source, labels, calibration, record)
-    # where types were merged or taken away, words may get other labels: the model has to be scored again
+    # after a merge or removal, words may get other labels, so the model must be scored again
     if kind == "rename" and measured is not None and into is not None:
         write_json(path / SCORES, measured.renamed(types, into).to_json())
 
@@ -262,12 +269,12 @@ def _without(labels: LabelSpace, types: Sequence[str]) -> LabelSpace:
     if not left.types:
         raise StreamError(
             f"These are all types that the model knows ({', '.join(labels.types)}): nothing would be left.",
-            remedy="Leave it at least one, or train a new model.",
+            remedy="Keep at least one, or train a new model.",
         )
     return left
 
 
-def _told(step: LineageStep, current: bool) -> PastStep:
+def _past_step(step: LineageStep, current: bool) -> PastStep:
     learned = step.kind == "learn"
     calibration, operation = stored_calibration(step.stored), step.record.get("operation") or {}
     return PastStep(

@@ -1,4 +1,4 @@
-"""Free the disk of old steps: their weights go, their record stays."""
+"""Free the disk space of old steps: delete their weights, keep their record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cfner.files.json_files import refuse_unusual, write_json_atomic
 from cfner.files.lock import PATIENCE, locked
 from cfner.store.model_folder import PRUNED, ModelFolder, StoredStep, is_weights
 
-_File = tuple[int, int]  # device and number: two names of one file have the same
+_File = tuple[int, int]  # device and inode: the same for all hard links of a file
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Pruned:
 
 
 def prune(model: str | Path, keep: int, *, dry_run: bool = False) -> Pruned:
-    """Remove the weights of all steps but the latest ``keep`` and the current one.
+    """Delete the weights of all steps but the latest ``keep`` and the current one.
 
-    A step whose weights are all shared with one that is kept stays as it is: removing them would free
-    nothing. ``dry_run`` only says what would be removed.
+    A step that shares all its weights with a kept one is not pruned: that would free nothing. ``dry_run``
+    only reports what would be deleted.
     """
     if keep < 1:
-        raise ConfigError(f"{keep} steps cannot be kept.", remedy="Keep at least 1.")
+        raise ConfigError(f"`keep` must be at least 1, got {keep}.", remedy="Keep at least 1.")
     folder = ModelFolder(model)
     folder.current_name()  # is there a model at all?
     with locked(folder.path, wait=PATIENCE):
@@ -47,14 +47,14 @@ def prune(model: str | Path, keep: int, *, dry_run: bool = False) -> Pruned:
         kept = [step for step in steps[-keep:] if not step.pruned]
         kept += [step for step in steps[:-keep] if step.name == current]
         held = {_id(file) for step in kept for file in _weights(step)}
-        # a pruned step that still has weights was being pruned when the process was stopped
+        # the process was stopped while pruning a step that is marked as pruned but has weights
         gone = [s for s in steps if s not in kept and any(_id(f) not in held for f in _weights(s))]
         gone += [s for s in steps if s.pruned and s not in gone and _weights(s)]
-        told = _counted(gone)
+        result = _counted(gone)
         if not dry_run:
             for step in gone:
                 _remove(step)
-    return told
+    return result
 
 
 def _weights(step: StoredStep) -> list[Path]:
@@ -70,7 +70,7 @@ def _id(file: Path) -> _File:
 
 
 def _counted(steps: Iterable[StoredStep]) -> Pruned:
-    """A file is freed if all its names go."""
+    """A file is freed if all its hard links are deleted."""
     stats = {file: file.lstat() for step in steps for file in _weights(step)}
     names = Counter((stat.st_dev, stat.st_ino) for stat in stats.values())
     freed, shared = 0, 0
@@ -83,7 +83,8 @@ def _counted(steps: Iterable[StoredStep]) -> Pruned:
 
 
 def _remove(step: StoredStep) -> None:
-    """The mark comes first: stopped half-way, the step is known as pruned, and the next call goes on."""
+    """Mark the step first: if the process stops halfway, the step counts as pruned and the next call
+    continues."""
     if not step.pruned:
         today = datetime.now(UTC).isoformat("T", "seconds")
         write_json_atomic(step.folder / PRUNED, {"pruned": today})

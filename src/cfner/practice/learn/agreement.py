@@ -1,5 +1,5 @@
-"""How far two models agree about the old types of a text. No labels are needed, and none are claimed:
-agreement says that the new model still does what the old one did, not that either is right."""
+"""Agreement of two models on the old types of a text. It needs no labels: it shows that the new model still
+predicts what the old one did, not that either is right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfner.corpus.sentence import Span
 
 @dataclass(frozen=True)
 class TypeAgreement:
-    """Mentions of one old type: found by the old model, by the new one, and by both alike."""
+    """Mentions of one old type: found by the old model, by the new one, and by both."""
 
     type: str
     old: int
@@ -28,8 +28,8 @@ class TypeAgreement:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """On one text. ``where`` names it; ``trained_on`` if the new model may have been taught to agree on it,
-    which makes the figure flattering.
+    """Agreement on one text, called ``where``. ``trained_on``: the new model may have been trained to agree
+    on it, so the figure is optimistic.
     """
 
     where: str
@@ -72,8 +72,8 @@ def agreement(
 ) -> AgreementReport:
     """Compare predictions mention by mention.
 
-    ``labelled``: mentions that the new data labels; what touches one of them is left out, because there the
-    new data overrules the old model.
+    ``labelled``: mentions that the new data labels. Predictions that overlap one are left out, because there
+    the new labels replace the old model's predictions.
     """
     marked = labelled if labelled is not None else [()] * len(old)
     tallies = {key: Counter[str]() for key in ("old", "new", "both")}

@@ -1,9 +1,9 @@
-"""Earlier attempts on the same guard: whoever tries until the guard is content has no verdict, but luck.
+"""Count earlier attempts on the same guard: repeating until the guard passes makes its verdict meaningless.
 
-Every guarded step keeps its report, also one that was refused. A report has a fingerprint of what was judged:
-the guard's sentences and the old model's answers to them. So the same guard and the same old model are known
-again, whatever the file was called and wherever the new model went. What was deleted, or lies in other
-folders, is not counted: there were at least so many attempts.
+Every guarded step stores its report, even if it was refused. A report has a fingerprint of the guard's
+sentences and the old model's predictions on them, so the same guard and old model are recognised under any
+file name and in any folder. Deleted reports and reports in other folders are not counted, so the count is a
+lower bound.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from cfner.stream.manifest import sentences_hash, settings_hash
 
 
 def fingerprint(sentences: Sequence[Sentence], answers: Sequence[Iterable[Span]]) -> str:
-    """Names the guard's sentences together with what the old model finds in them."""
+    """Hash of the guard's sentences and of the old model's predictions on them."""
     found = [sorted([span.start, span.end, span.type] for span in spans) for spans in answers]
     return settings_hash({"sentences": sentences_hash(sentences), "answers": found})
 
 
 def places_of_attempts(target: Path, model: str | Path) -> tuple[Path, ...]:
-    """The folders that hold the new model, refused ones beside it, and the model that it is learned from."""
+    """The folders that contain the new model, refused ones next to it, and the model it was learned from."""
     source = Path(ModelRef.parse(model).source)
     return tuple({target.parent, *([source.resolve().parent] if source.exists() else [])})
 
 
 def earlier_attempts(mark: str, places: Collection[Path]) -> int:
-    """How many different reports with this fingerprint lie in model folders in ``places``.
+    """The number of different reports with this fingerprint in the model folders in ``places``.
 
-    Steps are shared by linking or copying them: equal reports are one attempt.
+    Folders share steps by links or copies, so equal reports are one attempt.
     """
     return len({text for place in places for text in _reports(place, mark)})
 
@@ -43,7 +43,7 @@ def _reports(place: Path, mark: str) -> Iterator[str]:
     for path in place.glob(f"*/steps/*/{REPORT}"):
         try:
             report = read_json(path)
-        except ModelError:  # damaged, or not cfner's: no record of an attempt
+        except ModelError:  # damaged, or not a cfner folder
             continue
         guarded = report.get("guard") if isinstance(report, dict) else None
         if isinstance(guarded, dict) and guarded.get("fingerprint") == mark:

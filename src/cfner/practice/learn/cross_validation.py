@@ -1,7 +1,7 @@
-"""Estimate new types before the model itself learns: models that saw a part of the data tag the rest.
+"""Estimate the scores of new types by cross-validation, before the model itself learns.
 
-Of each of them only the counts per sentence are kept, in a file of the unfinished model: a call that was
-stopped goes on with the next fold.
+Only the counts per sentence are stored, in a file of the unfinished model, so a call that was stopped resumes
+with the next fold.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from cfner.training.progress import Progress, Silent
 _log = logging.getLogger(__name__)
 
 USUAL_FOLDS: Final = 5
-ENOUGH_TO_HOLD_OUT: Final = 300  # mentions of each type from which one held-out part tells enough
-FEWEST_SENTENCES: Final = 20  # below which there is no estimate
+ENOUGH_TO_HOLD_OUT: Final = 300  # mentions of each type from which one held-out part is enough
+FEWEST_SENTENCES: Final = 20  # needed for an estimate
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts of the training sentences that are scored, each by a model that learns from the others."""
+    """Parts of the training sentences, each scored by a model that learns from the other parts."""
 
     parts: tuple[tuple[int, ...], ...]
     documents: bool
 
     def share_trained_on(self, sentences: int) -> float:
-        """Of all sentences, how many a model learns from that leaves out a part."""
+        """The share of all sentences that a model learns from if it leaves out one part."""
         return 1 - sum(map(len, self.parts)) / len(self.parts) / sentences
 
     @classmethod
     def of(cls, train: Sequence[Sentence], folds: int | None, share: float) -> Plan | None:
-        """``folds``: None for the usual number, or one held-out part (of that share) where mentions abound;
-        0 for no estimate. None also where there are too few sentences for one.
+        """``folds``: None for the default number, or for one held-out part (of that share) if there are
+        enough mentions; 0 for no estimate. Returns None if there are too few sentences.
         """
         refuse_folds(folds)
         if folds == 0 or len(train) < FEWEST_SENTENCES:
@@ -67,8 +67,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Scoring:
-    """What of the new data trains the model, and what scores its new types: sentences ``tested`` on the model
-    itself, or ``parts`` of the training sentences in turn. Neither if there is no estimate.
+    """Which of the new data trains the model, and which scores its new types: either ``tested`` scores the
+    model itself, or ``parts`` of the training sentences score models of the estimate, or there is no
+    estimate.
     """
 
     data: NewData
@@ -77,10 +78,10 @@ class Scoring:
 
     @classmethod
     def of(cls, data: NewData, chooses: bool, folds: int | None, share: float) -> Scoring:
-        """``chooses``: whether dev sentences choose the epoch. Then they do not score it as well."""
+        """``chooses``: whether dev sentences choose the epoch; if so, they do not score it too."""
         tested = data.test or (() if chooses else data.dev)
         parts = None if tested else Plan.of(data.train, folds, share)
-        if chooses and parts is None:  # else the folds say which epoch to keep
+        if chooses and parts is None:  # otherwise the folds choose the epoch
             data = data.with_dev(share)
         return cls(data, tested, parts)
 
@@ -106,12 +107,12 @@ def cross_validate(
     *,
     choice_share: float = HELD_OUT,
 ) -> Estimate:
-    """Let a copy of the tagger learn ``step`` without each part of it in turn, and tag that part.
+    """For each part, let a copy of the tagger learn ``step`` without it, and tag it.
 
-    Where an epoch is chosen and there is no dev split, each model chooses on a part of what it learns from.
-    Results are kept in ``folder``, in which an unfinished model is made.
+    If an epoch is chosen and there is no dev split, each model holds out some of its training sentences for
+    that. Results are stored in ``folder``, the folder of the unfinished model.
     """
-    config, told = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
+    config, watcher = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
     kept = _Kept(folder / ESTIMATE)
     folds: list[_Fold] = []
     for number, part in enumerate(plan.parts, start=1):
@@ -122,7 +123,7 @@ def cross_validate(
         )
         found = kept.get(name, (len(held), len(step.types)))
         if found is None:
-            found = _learned(tagger.fork(config), one, held, told, folder)
+            found = _learned(tagger.fork(config), one, held, watcher, folder)
             if tagger.accelerator.is_main_process:
                 kept.put(name, found)
         folds.append(found)
@@ -143,22 +144,24 @@ def cross_validate(
 def counts_with(
     tagger: ContinualTagger, step: Step, plan: Plan, share: float, progress: Progress | None = None
 ) -> Floats:
-    """Counts per sentence and type of models that learn from ``share`` of the sentences that each would see;
-    sentences as in the plan's parts.
+    """Counts per sentence and type of models that each learn from ``share`` of their training sentences;
+    sentences in the order of the plan's parts.
     """
-    config, told = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
+    config, watcher = tagger.config.model_copy(update={"trackers": ()}), progress or Silent()
     counts = []
     for number, part in enumerate(plan.parts, start=1):
         one = _without(step, part, number, len(plan.parts), config, HELD_OUT)
         chosen = one.train if share >= 1 else _share_of(one.train, share)
         name = f"{share:.0%} of the sentences, {number} of {len(plan.parts)}"
         held = [step.train[index] for index in part]
-        counts.append(_learned(tagger.fork(config), replace(one, train=chosen, name=name), held, told).counts)
+        counts.append(
+            _learned(tagger.fork(config), replace(one, train=chosen, name=name), held, watcher).counts
+        )
     return np.concatenate(counts)
 
 
 def _share_of(train: Sequence[Sentence], share: float) -> tuple[Sentence, ...]:
-    """Each type keeps its share, too."""
+    """A share of the sentences, with the same share of each type."""
     pieces = round(1 / share)
     return tuple(train[index] for index in divided(train, pieces)[0])
 
@@ -177,7 +180,7 @@ def _learned(
 def _without(
     step: Step, part: Sequence[int], number: int, of: int, config: TrainingConfig, share: float
 ) -> Step:
-    scored = {step.train[index].key for index in part}  # their copies, in other documents, are left out too
+    scored = {step.train[index].key for index in part}  # copies in other documents are left out too
     train = tuple(sentence for sentence in step.train if sentence.key not in scored)
     dev = step.dev
     if config.select_on != "last" and not dev and share:
@@ -193,22 +196,22 @@ class _Fold:
 
 
 class _Kept:
-    """Finished folds of this call, by what they were computed from."""
+    """Finished folds of this call, by a hash of their inputs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folds: dict[str, Any] = {}
         if path.is_file():
-            told = read_json(path)
-            self.folds = told if isinstance(told, dict) else {}
+            stored = read_json(path)
+            self.folds = stored if isinstance(stored, dict) else {}
 
     def get(self, name: str, shape: tuple[int, int]) -> _Fold | None:
-        told = self.folds.get(name)
-        if not isinstance(told, Mapping):
+        stored = self.folds.get(name)
+        if not isinstance(stored, Mapping):
             return None
         try:
-            counts = np.asarray(told["counts"], dtype=np.float64).reshape(-1, shape[1], 3)
-            fold = _Fold(counts, int(told["epoch"]))
+            counts = np.asarray(stored["counts"], dtype=np.float64).reshape(-1, shape[1], 3)
+            fold = _Fold(counts, int(stored["epoch"]))
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged() from error
         if fold.counts.shape != (*shape, 3):
@@ -221,13 +224,13 @@ class _Kept:
 
     def _damaged(self) -> ModelError:
         return ModelError(
-            "The file with the finished folds of the estimate is damaged.",
+            "The file with the finished folds is damaged.",
             where=str(self.path),
-            remedy="Delete it; the estimate then starts from its beginning.",
+            remedy="Delete it; the estimate then starts from scratch.",
         )
 
 
 def _first(counts: Floats, types: Sequence[str], folds: int) -> str:
     first = Estimate.of("folds", counts, types, folds=folds, share=1 - 1 / folds)
-    said = ", ".join(f"{row.type} {row.f1.value:.0f} ({row.mentions} mentions)" for row in first.types)
-    return f"Estimate 1 of {folds}: F1 {said or 'of no type yet'}. More sentences make it certain."
+    scores = ", ".join(f"{row.type} {row.f1.value:.0f} ({row.mentions} mentions)" for row in first.types)
+    return f"Estimate 1 of {folds}: F1 {scores or 'of no type yet'}. The other folds make it more precise."

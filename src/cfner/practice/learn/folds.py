@@ -1,4 +1,4 @@
-"""Sentences divided into folds: each is scored by a model that was trained on the others."""
+"""Divide sentences into folds for cross-validation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final
 
 from cfner.corpus.sentence import Sentence, mention_counts
 
-MOST_SHARED: Final = 0.4  # of the sentences, that stand in several documents
-FEWEST_DOCUMENTS: Final = 2  # per fold, for documents to be kept in one piece
+MOST_SHARED: Final = 0.4  # of the sentences, that occur in several documents
+FEWEST_DOCUMENTS: Final = 2  # per fold, for keeping documents together
 
 
 def divided(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
-    """At most ``number`` folds of the sentences' positions, none empty, each type spread evenly over them.
+    """At most ``number`` non-empty folds of sentence indices, with each type spread evenly over them.
 
-    Equal sentences or, where the data names enough documents, sentences of one document are in the same fold:
-    their copies and neighbours would give the answers away. The largest pieces are placed first, each where
-    its rarest type is needed most. Nothing is drawn at random.
+    Equal sentences or, if the data names enough documents, sentences of one document are in the same fold, to
+    avoid leakage. The largest groups are placed first, each in the fold that has fewest of its rarest type.
+    Nothing is random.
     """
     total, folds = mention_counts(sentences), [Counter[str]() for _ in range(number)]
     parts: list[list[int]] = [[] for _ in range(number)]
     counted = [(piece, mention_counts(sentences[i] for i in piece)) for piece in pieces(sentences, number)]
-    # ties by the words, so that the order of the file decides nothing
+    # ties are broken by the words, so that the order of the file does not matter
     counted.sort(key=lambda item: (-item[1].total(), -len(item[0]), sentences[item[0][0]].key))
     for piece, mentions in counted:
         rarest = min(mentions, key=lambda type_: (total[type_], type_), default=None)
@@ -43,8 +43,8 @@ def divided(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
 def has_documents(sentences: Sequence[Sentence], number: int) -> bool:
     """Whether the data names enough documents to keep each in one fold.
 
-    Copies of what a model is scored on are not trained on. So documents that are mostly copies of each other
-    are not kept together: too little would be left.
+    A model is not trained on copies of sentences that score it. If documents are mostly copies of each other,
+    too little training data would be left, so they are not kept together.
     """
     holders: dict[str, set[str]] = {}
     for sentence in sentences:
@@ -56,9 +56,9 @@ def has_documents(sentences: Sequence[Sentence], number: int) -> bool:
 
 
 def pieces(sentences: Sequence[Sentence], number: int) -> list[list[int]]:
-    """Positions of sentences that must stay together: those of one document, or else equal ones.
+    """Groups of sentence indices that must stay together: one document each, or else equal sentences.
 
-    Not both at once: a line that many documents share would chain them all together.
+    Not both: a line that many documents share would join them all.
     """
     by_document = has_documents(sentences, number)
     together: dict[tuple[str, str], list[int]] = {}

@@ -1,13 +1,13 @@
-"""The forgetting guard: what a new model lost of the old types, and whether that is certain.
+"""The forgetting guard: whether a new model lost old types, tested statistically.
 
 Both models tag the same labelled sentences. For each old type:
 
-- *lost*: the loss of F1 is above the limit, and a randomisation test says that it is not chance;
+- *lost*: the loss of F1 is above the limit, and significant in a randomisation test;
 - *kept*: the upper end of the loss's interval is at most the limit;
-- *unchanged*: the method cannot change what is predicted of the type, and on these sentences it did not;
-- *undecided*: none of these, with what this guard could have seen.
+- *unchanged*: the method cannot change predictions of the type, and on these sentences it did not;
+- *undecided*: none of these; reported with the loss that this guard could have detected.
 
-Without labelled sentences there is only how far the two models agree (``agreement``), which is not F1.
+Without labelled sentences only the agreement of the two models can be measured (``agreement``), not F1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cfner.evaluation.randomisation import SWAPS, p_values, spread, standardised
 from cfner.practice.learn.guard_report import GuardReport, Shift, TypeReport, Verdict
 from cfner.practice.learn.power import CHANCE, Power, power
 
-F1, PRECISION, RECALL = 0, 1, 2  # places of the figures
+F1, PRECISION, RECALL = 0, 1, 2  # indices of the figures
 
 
 def guard(
@@ -51,10 +51,10 @@ def guard(
     strict: bool = False,
     seed: int = 0,
 ) -> GuardReport:
-    """Judge what two models predict of the same labelled sentences, for each of ``old_types``.
+    """Judge the predictions of two models on the same labelled sentences, for each of ``old_types``.
 
     ``accepted``: types that may be lost. ``constant``: types whose predictions the method cannot change. They
-    are *unchanged* if these sentences do not contradict; of those, the sentences need not mention any.
+    are *unchanged* unless these sentences show a change; the sentences need not mention them.
     """
     gold = [sentence.spans for sentence in sentences]
     sides = [sentence_counts(gold, spans, old_types) for spans in (before, after)]
@@ -76,8 +76,8 @@ def guard(
 class Paired:
     """Two models on the same sentences, from [S, T, 3] counts. The figures are F1, precision and recall.
 
-    Types of which too little is known, and those that cannot change, are not tested: they would only cost the
-    others power.
+    Types with too little data and types that cannot change are not tested: testing them would only reduce the
+    power for the others.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Paired:
     ) -> None:
         self.counts, self.seed, self.resamples = (before, after), seed, resamples
         self.mentions = before[..., 1].sum(0).astype(int)
-        self.sentences = (before[..., 1] > 0).sum(0)  # that hold the type
+        self.sentences = (before[..., 1] > 0).sum(0)  # that mention the type
+
         self.unchanged = np.array(unchanged or [False] * len(self.mentions))
         few = (self.mentions < FEWEST_MENTIONS) | (self.sentences < FEWEST_SENTENCES)
         tested = ~(few | self.unchanged)
@@ -101,7 +102,7 @@ class Paired:
         loss = (self.measured[0] - self.measured[1])[tested]
         self.p = np.ones(self.measured.shape[1:])  # [T, 3]
         self.p[tested, 0] = p_values(loss[:, 0], chance[..., 0])
-        # precision and recall warn, and do not refuse: a family of their own
+        # precision and recall only warn, so they are corrected as a separate family
         warned = p_values(loss[:, 1:].ravel(), chance[..., 1:].reshape(len(chance), -1))
         self.p[tested, 1:] = warned.reshape(-1, 2)
         self.chance = np.full((len(chance), len(tested)), -np.inf)  # [N, T] F1, standardised
@@ -109,7 +110,7 @@ class Paired:
 
     @cached_property
     def drawn(self) -> Floats:
-        """[R, 2, T, 3] the figures on sentences drawn again."""
+        """[R, 2, T, 3] the figures on bootstrap samples of the sentences."""
         return _figures(resampled(np.stack(self.counts, axis=1), self.seed, self.resamples))
 
     def side(self, index: int, side: int) -> Interval:
@@ -117,13 +118,13 @@ class Paired:
         return interval(self.measured[side, index, F1], self.drawn[:, side, index, F1])
 
     def loss(self, index: int, figure: int) -> Interval:
-        """What a type lost of a figure, from before to after."""
+        """The loss of a type in one figure, from before to after."""
         value, drawn = self.measured[:, index, figure], self.drawn[:, :, index, figure]
         return interval(value[0] - value[1], drawn[:, 0] - drawn[:, 1])
 
     def proven_loss(self, index: int) -> Interval:
-        """The loss of F1. Where a loss could be, its upper end is no lower than what so many sentences can
-        exclude: identical predictions on three of them prove nothing.
+        """The loss of F1. If a loss is possible, its upper end is at least what this number of sentences can
+        exclude: identical predictions on three sentences prove nothing.
         """
         loss = self.loss(index, F1)
         floor = 0.0 if self.unchanged[index] else NONE_SEEN / int(self.sentences[index])
@@ -141,7 +142,7 @@ class Paired:
         return "kept" if self.proven_loss(index).high <= limit else "undecided"
 
     def fell(self, index: int, figure: int, limit: float) -> bool:
-        """By more than the limit, and not by chance."""
+        """Whether the loss is above the limit and significant."""
         lost = self.measured[0, index, figure] - self.measured[1, index, figure]
         return bool(lost > limit and self.p[index, figure] < CHANCE)
 

@@ -1,4 +1,4 @@
-"""What the guard found, type by type, and what follows from it."""
+"""The guard's report: figures and a verdict for each type, and whether the model is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _SHOWN: tuple[Verdict, ...] = ("kept", "unchanged")
 
 @dataclass(frozen=True)
 class Shift:
-    """Precision or recall before and after, and what was lost. ``fell``: by more than the limit, surely."""
+    """Precision or recall before and after, and what was lost. ``fell``: significantly, by more than the
+    limit."""
 
     before: float
     after: float
@@ -33,8 +34,8 @@ class Shift:
 class TypeReport:
     """One old type before and after, as F1. ``loss`` is before minus after: positive when it got worse.
 
-    ``p``: how often chance alone makes some type lose so much; None where there is no verdict, or nothing can
-    change. ``power``: what the guard could have seen, where it is undecided.
+    ``p``: corrected p-value, the probability that some type loses this much by chance; None if there is no
+    verdict, or nothing can change. ``power``: the loss that the guard could have detected, if undecided.
     """
 
     type: str
@@ -75,12 +76,12 @@ class GuardReport:
     types: tuple[TypeReport, ...]
     sentences: int
     max_forgetting: float
-    absent: tuple[str, ...]  # old types that the guard does not mention: nothing can be said
-    unknown: tuple[str, ...]  # types of the guard that the old model does not know: set aside
+    absent: tuple[str, ...]  # old types that the guard does not mention: not tested
+    unknown: tuple[str, ...]  # types of the guard that the old model does not know: ignored
     accepted: tuple[str, ...] = ()  # types that may be lost
     strict: bool = False
-    fingerprint: str = ""  # of the guard's sentences and the old model's answers
-    earlier_attempts: int = 0  # that are on record with this fingerprint
+    fingerprint: str = ""  # of the guard's sentences and the old model's predictions
+    earlier_attempts: int = 0  # recorded with this fingerprint
     kind: str = "f1"
 
     @property
@@ -89,7 +90,7 @@ class GuardReport:
 
     @property
     def not_shown(self) -> dict[str, str]:
-        """Types that are not shown to be kept or unchanged, and why; without those that may be lost."""
+        """Types not shown to be kept or unchanged, and why; without types that may be lost."""
         why: dict[str, str] = {r.type: r.verdict for r in self.types if r.verdict not in _SHOWN}
         why |= dict.fromkeys(self.absent, "not mentioned")
         return {type_: reason for type_, reason in why.items() if type_ not in self.accepted}
@@ -100,12 +101,12 @@ class GuardReport:
 
     @property
     def doubtful(self) -> tuple[str, ...]:
-        """Undecided types whose loss is above the limit as measured."""
+        """Undecided types whose measured loss is above the limit."""
         undecided = (report for report in self.types if report.verdict == "undecided")
         return tuple(report.type for report in undecided if report.loss.value > self.max_forgetting)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: old types before and after, what they lost, and the verdicts."""
+        """For notebooks: old types before and after, their losses, and the verdicts."""
         rows = [
             [
                 word(row.type),

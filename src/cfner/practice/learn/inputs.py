@@ -1,4 +1,4 @@
-"""All text that ``learn`` is given, read and checked before a model is loaded; what of it is not used."""
+"""The inputs of ``learn``, read and checked before a model is loaded, and which of them are not used."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cfner.practice.learn.unlabelled import Given, Texts, UnlabelledText, read_u
 @dataclass(frozen=True)
 class Inputs:
     """``new``: nothing held out yet. ``guard`` judges, ``replay`` is mixed in, ``texts`` have no labels.
-    ``data``: what the new data is called.
+    ``data``: the name of the new data.
     """
 
     data: str
@@ -33,7 +33,7 @@ class Inputs:
     guard: tuple[Sentence, ...]
     guard_name: str
     replay: tuple[Sentence, ...]
-    left_out: tuple[str, ...]  # while reading, in words
+    left_out: tuple[str, ...]  # messages about data left out while reading
 
     @classmethod
     def read(
@@ -58,7 +58,7 @@ class Inputs:
     def checked(
         self, wanted: Sequence[str] | None, known: Sequence[str], unchecked: bool
     ) -> tuple[Finding, ...]:
-        """What is worth a warning. What is surely wrong is raised, unless it is to be left ``unchecked``."""
+        """Return the warnings. Errors are raised, unless ``unchecked``."""
         types = sorted(self.new.types) if wanted is None else wanted
         found = data_findings(self.corpus, types, known, self.data, self.reading)
         if not unchecked:
@@ -68,15 +68,13 @@ class Inputs:
     def not_used(
         self, current: Collection[str], known: Collection[str], text: UnlabelledText
     ) -> tuple[str, ...]:
-        """What a step that learns ``current`` and keeps ``known`` does not use of it, in words."""
+        """Messages about data that a step that learns ``current`` and keeps ``known`` does not use."""
         labels = sum((self.corpus.mentions(split) for split in SPLITS), start=Counter[str]())
         return (
             *self.left_out,
+            *_dropped(labels, current, f"{self.data}: dropped labels of types that this step does not learn"),
             *_dropped(
-                labels, current, f"{self.data}: labels dropped, of types that this step does not learn"
-            ),
-            *_dropped(
-                mention_counts(self.replay), known, "Old sentences: labels dropped, of types that are not old"
+                mention_counts(self.replay), known, "Old sentences: dropped labels of types that are not old"
             ),
             *self._unused_text(text),
         )
@@ -85,11 +83,13 @@ class Inputs:
         """Unlabelled sentences that neither remind the model nor compare it with the old one."""
         used = {s.key for part in (text.pool, *text.compared.values()) for s in part}
         unused = sum(s.key not in used for sentences in self.texts.values() for s in sentences)
-        return [f"{unused:,} unlabelled sentences left out: the new data has them, too."] if unused else []
+        return (
+            [f"{unused:,} unlabelled sentences left out: the new data contains them too."] if unused else []
+        )
 
 
 def _refuse_wrong(findings: Sequence[Finding], data: str) -> None:
-    """What is surely wrong with the data is raised as one error."""
+    """Raise all errors in the data as one."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise CorpusError(
@@ -99,6 +99,6 @@ def _refuse_wrong(findings: Sequence[Finding], data: str) -> None:
         )
 
 
-def _dropped(counts: Counter[str], kept: Collection[str], said: str) -> Sequence[str]:
+def _dropped(counts: Counter[str], kept: Collection[str], message: str) -> Sequence[str]:
     dropped = [f"{type_} ({count:,})" for type_, count in sorted(counts.items()) if type_ not in kept]
-    return [f"{said}: {', '.join(dropped)}."] if dropped else []
+    return [f"{message}: {', '.join(dropped)}."] if dropped else []

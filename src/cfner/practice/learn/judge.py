@@ -1,6 +1,7 @@
-"""What became of a model by learning a step: forgetting, agreement and scores.
+"""Judge a new model: forgetting, agreement and scores.
 
-Each text is tagged once by the old model and once by the new one; everything else is computed from that.
+Each text is tagged once by the old model and once by the new one; everything else is computed from these
+predictions.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class LearnJudgement(Judgement):
     agreement: tuple[AgreementReport, ...] = ()
     seconds_after: float = 0.0  # per sentence of the new data
     estimate: Estimate | None = None  # of the step's types
-    below: tuple[str, ...] = ()  # of them, those that do not reach the F1 that was asked for
+    below: tuple[str, ...] = ()  # those below the requested F1
 
     @property
     def accepted(self) -> bool:
@@ -44,12 +45,12 @@ class LearnJudgement(Judgement):
 
 
 class Judge:
-    """Asks the old model when it is made, the new one when it is called.
+    """Runs the old model when created, and the new one when called.
 
-    ``new_data`` has the labels of the types in ``current`` alone. ``guarded`` are sentences labelled with old
+    ``new_data`` has only the labels of the types in ``current``. ``guarded`` are sentences labelled with old
     types, from ``guard_name``; ``unlabelled`` is text to compare the two models on. ``tested`` are sentences
     of the new data that score the new types; without them ``estimate`` may be set before the new model is
-    judged. ``beside``: where earlier attempts on the same guard may lie.
+    judged. ``beside``: where to look for earlier attempts on the same guard.
     """
 
     def __init__(
@@ -76,10 +77,10 @@ class Judge:
         self.tested, self.min_new_f1, self.strict = tested, min_new_f1, strict
         self.estimate: Estimate | None = None
         self.beside = beside
-        # a known type that is taught again may claim words of another
+        # a known type that is trained again may win words of another
         fixed = old.method.keeps_predictions and current and self.kept == self.old_types
         self.constant = self.kept if fixed else ()
-        # the held-out sentences if there are any: the student was told to agree on the rest
+        # held-out sentences if there are any, because the student was trained to agree on the rest
         self.own = new_data.dev or sampled(new_data.train, SAMPLE)
         self.unlabelled, self.promise = unlabelled, old.method.promise
         self.guard_set = None if guarded is None else SentenceSet.of(guarded, guard_name)
@@ -88,7 +89,8 @@ class Judge:
         self.texts_before = {name: old.find(text) for name, text in unlabelled.compared.items()}
 
     def of_old_model(self) -> Judgement | None:
-        """What is saved with a checkpoint that becomes the first step; None without labelled sentences."""
+        """The scores to save with a checkpoint that becomes the first step; None without labelled
+        sentences."""
         if self.guarded is None or self.guarded_before is None:
             return None
         scores = score_labelled(self.guarded, self.guarded_before, self.old_types)
@@ -103,7 +105,7 @@ class Judge:
         scored_on = self.guard_set
         estimate = self._estimate(new)
         below = self._below(estimate)
-        told = {
+        stored = {
             "accepted": not below and (report is None or not report.refused),
             "promise": self.promise,
             "scored_on": None if scored_on is None else scored_on.to_json(),
@@ -112,7 +114,7 @@ class Judge:
             "new_types": None if estimate is None else estimate.to_json(),
         }
         return LearnJudgement(
-            scores, scored_on, {REPORT: told}, report, agreements, seconds_after, estimate, below
+            scores, scored_on, {REPORT: stored}, report, agreements, seconds_after, estimate, below
         )
 
     def _estimate(self, new: ContinualTagger) -> Estimate | None:
@@ -123,7 +125,7 @@ class Judge:
     def _below(self, estimate: Estimate | None) -> tuple[str, ...]:
         if self.min_new_f1 is None:
             return ()
-        if estimate is None:  # nothing shows that they reach it
+        if estimate is None:  # nothing shows that they reach the required F1
             return tuple(self.current) if self.strict else ()
         return estimate.below(self.min_new_f1, self.current, strict=self.strict)
 
@@ -156,14 +158,14 @@ class Judge:
         return tuple(reports)
 
     def _score(self, guarded_after: Spans | None, new: ContinualTagger) -> Scores:
-        """On the guard's sentences alone, of all types that they mention: figures of one set of sentences."""
+        """Scores on the guard's sentences only, of all types that they mention."""
         if self.guarded is None or guarded_after is None:
             return Scores((), {})
         return score_labelled(self.guarded, guarded_after, new.types)
 
 
 def _refuse_unknown(accepted: Sequence[str], known: Sequence[str]) -> None:
-    """Before hours of training, not after."""
+    """Report wrong type names before training, not after."""
     for type_ in accepted:
         if type_ not in known:
             raise ConfigError(

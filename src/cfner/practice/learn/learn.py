@@ -1,4 +1,4 @@
-"""Teach a model that is in use new types, from text labelled with them alone."""
+"""Teach an existing model new types, from text labelled only with them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def learn(
     unchecked: bool = False,
     progress: Progress | None = None,
 ) -> Learned:
-    """As ``cfner.learn``; ``settings`` of TrainingConfig and options of reading in one dictionary each."""
+    """As ``cfner.learn``; ``settings`` of TrainingConfig and options for reading as one dictionary each."""
     place = UnfinishedModel(model, out, in_place)
     refuse_limit(max_forgetting)
     refuse_strict(strict, guard, min_new_f1)
@@ -80,7 +80,7 @@ def learn(
     inputs = Inputs.read(data, options, unlabelled, guard, replay)
     new_data, texts = inputs.new, inputs.texts
     given = given_settings(settings, file=config, preset=preset, fixed=FIXED_AT_CREATION)
-    known_before = known_types(model)  # what is surely wrong is refused before the weights are read
+    known_before = known_types(model)  # to report errors before reading the weights
     findings = () if known_before is None else inputs.checked(types, known_before, unchecked)
     tagger = ContinualTagger.open(model, **given)
     if known_before is None:
@@ -161,7 +161,7 @@ def learn(
 
 
 def score_earlier_steps(folder: Path, judge: Judge, tagger: ContinualTagger) -> None:
-    """All steps of a model on the guard's sentences, so that the new step's figures are part of a series."""
+    """Score all steps of a model on the guard's sentences, so that the new step's scores are comparable."""
     if judge.guarded is None or judge.guard_set is None:
         return
     score_steps(
@@ -189,8 +189,8 @@ def _remedies(report: GuardReport | None, tagger: ContinualTagger, step: Step) -
 
 
 def _not_reminded(tagger: ContinualTagger, step: Step) -> tuple[str, ...]:
-    """Old types that may be forgotten because no text mentions them. Of unlabelled text, training itself
-    reports what the old model finds in the sentences that it chooses.
+    """Old types that may be forgotten because no text mentions them. For unlabelled text, training itself
+    reports what the old model finds in the chosen sentences.
     """
     if step.unlabelled or not tagger.method.reads_unlabelled or tagger.method.adds_experts:
         return ()
@@ -207,16 +207,17 @@ def _warning(types: Sequence[str]) -> str:
 
 
 def as_given(target: str | Path, made: Path, accepted: bool) -> Path:
-    """Where the new model is, as a path like the one that was given: relative if that was."""
+    """The path of the new model; relative if the given path was."""
     if accepted:
         return Path(target)
     return made if Path(target).is_absolute() else Path(os.path.relpath(made))
 
 
 def refuse_limit(max_forgetting: float) -> None:
-    if not 0 <= max_forgetting <= 100:  # not a number is neither
+    if not 0 <= max_forgetting <= 100:  # also false for NaN
         raise ConfigError(
-            f"`max_forgetting` cannot be {max_forgetting}.", remedy="Give F1 points, from 0 to 100."
+            f"`max_forgetting` must be from 0 to 100 F1 points, got {max_forgetting}.",
+            remedy="Give F1 points, from 0 to 100.",
         )
 
 
@@ -228,7 +229,7 @@ def _refuse_least(f1: float | None) -> None:
 def refuse_strict(strict: bool, guard: Data | None, least: float | None = None) -> None:
     if strict and guard is None and least is None:
         raise ConfigError(
-            "`strict` refuses what is not shown, but nothing is asked to be shown.",
+            "`strict` was given, but nothing to judge the model by.",
             remedy="Give sentences labelled with old types (`guard`), or `min_new_f1`.",
         )
 
@@ -258,11 +259,11 @@ def _identity(
 
 
 def carried_calibration(tagger: ContinualTagger) -> tuple[str, ...]:
-    """The types whose figures were measured before the step that was just trained."""
+    """The types whose calibration is older than the step that was just trained."""
     calibration = tagger.model.calibration
     return () if calibration is None else tuple(calibration.types)
 
 
 def step_number(tagger: ContinualTagger) -> int:
-    """The step that the tagger was saved as; 0 if it was not."""
+    """The number of the tagger's saved step; 0 if it is not saved."""
     return int(tagger.saved_step.name) if tagger.saved_step is not None else 0

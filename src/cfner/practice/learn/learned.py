@@ -1,4 +1,4 @@
-"""What came of a ``learn``."""
+"""The result of ``learn``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from cfner.stream.sentence_set import SentenceSet
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of it. ``folder`` holds the new model: where it was asked for, or aside if it was refused."""
+    """The result. ``folder`` contains the new model: the requested one, or ``OUT.refused`` if it was
+    refused."""
 
     folder: Path
     accepted: bool
@@ -29,30 +30,30 @@ class Learned:
     parent: int  # the step that it was learned from
     best_epoch: int
     epochs: tuple[dict[str, float], ...]
-    scores: Scores  # on the guard's sentences, of all types that these mention
+    scores: Scores  # on the guard's sentences, of all types mentioned there
     scored_on: SentenceSet | None  # the guard's sentences
     guard: GuardReport | None
     agreement: tuple[AgreementReport, ...]
-    estimate: Estimate | None  # how well the step's types are found
-    below: tuple[str, ...]  # types that do not reach the F1 that was asked for
-    promise: str  # what the method can promise about old types
-    reminders: Mapping[str, Any] | None  # unlabelled text that was trained on, old types found in it
-    not_reminded: tuple[str, ...]  # old types that the new data does not mention, if it is all there is
+    estimate: Estimate | None  # scores of the step's types
+    below: tuple[str, ...]  # types below the requested F1
+    promise: str  # what the method guarantees about old types
+    reminders: Mapping[str, Any] | None  # unlabelled text used for training, and old types found in it
+    not_reminded: tuple[str, ...]  # old types that the new data does not mention, if no other text was given
     what_to_try: tuple[str, ...]  # if an old type was lost, or may have been
-    calibrated: tuple[str, ...]  # old types whose calibration was carried along, measured before this step
+    calibrated: tuple[str, ...]  # old types whose calibration was copied; it was measured before this step
     device: str
     cost: Cost
-    findings: tuple[Finding, ...] = ()  # of the check before it: warnings, and errors that were overridden
-    left_out: tuple[str, ...] = ()  # what of the given data was not used, in words
+    findings: tuple[Finding, ...] = ()  # of the check before learning: warnings, and overridden errors
+    left_out: tuple[str, ...] = ()  # messages about data that was not used
 
     def __repr__(self) -> str:
-        said = "accepted" if self.accepted else "refused"
+        outcome = "accepted" if self.accepted else "refused"
         learned = ", ".join(self.plan.current)
         estimate = "" if self.estimate is None else f"; {self.estimate.figures()}"
-        return f"Learned({learned}: {said}, step {self.step} of {str(self.folder)!r}{estimate})"
+        return f"Learned({learned}: {outcome}, step {self.step} of {str(self.folder)!r}{estimate})"
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: what was learned, the old types before and after, the new ones."""
+        """For notebooks: what was learned, old types before and after, new types."""
         types = ", ".join(map(word, (*self.plan.new, *self.plan.more)))
         outcome = "" if self.accepted else ", and refused"
         parts = [f"<b>Learned{outcome}: {types}</b> (step {self.step} of {word(str(self.folder))})"]

@@ -11,8 +11,8 @@ from cfner.corpus.in_memory import Data, source_name
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, CorpusError
 
-HELD_OUT = 0.15  # share of the sentences, where a part of them is held out
-_FEWEST_TO_HOLD_OUT = 20  # sentences below which none are held out for choosing the epoch
+HELD_OUT = 0.15  # default share of held-out sentences
+_FEWEST_TO_HOLD_OUT = 20  # sentences needed to hold some out for choosing the epoch
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class NewData:
 
 
 def refuse_share(share: float) -> None:
-    if not 0 <= share < 1:  # not a number is neither
+    if not 0 <= share < 1:  # also false for NaN
         raise ConfigError(
-            f"A share of {share} cannot be held out.",
+            f"`dev_share` must be at least 0 and less than 1, got {share}.",
             remedy="Give `dev_share` a number from 0 (nothing) up to, but less than, 1.",
         )
 
 
 def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, ...], tuple[Sentence, ...]]:
-    """(train, dev): the share of all sentences or a little less, chosen by their words' hashes.
+    """(train, dev): hold out this share of all sentences or a little less, chosen by a hash of their words.
 
-    Equal sentences stay together: copies of what was trained on would judge memory. What is repeated so often
-    that it does not fit into the share is trained on; if nothing fits, nothing is held out.
+    Equal sentences stay together, so that dev does not contain copies of training sentences. Sentences that
+    are repeated too often to fit into the share are trained on; if nothing fits, nothing is held out.
     """
     copies = Counter(s.key for s in train)
     room = min(max(1, round(share * len(train))), len(train) - 1)
@@ -74,7 +74,7 @@ def held_out(train: Sequence[Sentence], share: float) -> tuple[tuple[Sentence, .
 
 
 def mentioning(sentences: tuple[Sentence, ...], types: Collection[str], guard: Data) -> tuple[Sentence, ...]:
-    """The guard's sentences as they are, if they can judge any of ``types``."""
+    """The guard's sentences; an error if they mention none of ``types``."""
     mentioned = {type_ for sentence in sentences for type_ in sentence.types}
     if not mentioned & set(types):
         raise CorpusError(
@@ -89,7 +89,7 @@ def mentioning(sentences: tuple[Sentence, ...], types: Collection[str], guard: D
 def replayed_sentences(
     given: Sequence[Sentence], known: Collection[str], replay: Data | None
 ) -> tuple[Sentence, ...]:
-    """The sentences to mix in, with their labels of old types; those of others are dropped."""
+    """The sentences to mix in, with only their labels of old types."""
     sentences = tuple(s.only(known) for s in given)
     if replay is not None and not any(sentence.spans for sentence in sentences):
         raise CorpusError(

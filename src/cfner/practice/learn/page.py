@@ -1,4 +1,4 @@
-"""What came of a ``learn`` as one HTML page: every type before and after in a picture, then the tables."""
+"""The result of ``learn`` as one HTML page: a picture of every type before and after, then the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cfner.practice.learn.learned import Learned
 
 
 def page(learned: Learned) -> str:
-    """The whole page, in UTF-8 once encoded."""
+    """The complete page, to be encoded as UTF-8."""
     types = ", ".join((*learned.plan.new, *learned.plan.more))
     title = f"Step {learned.step} of {learned.folder.name}: {types}"
     return whole_page(title, "learn", _parts(learned, types), style=svg.STYLE)
@@ -49,7 +49,7 @@ def _outcome(learned: Learned) -> str:
 
 
 def type_bars(guard: GuardReport | None, estimate: Estimate | None) -> list[TypeBars]:
-    """Old types as the guard measured them, new types as they were estimated."""
+    """Bars of old types as measured by the guard, and of new types as estimated."""
     old = [TypeBars(row.type, row.before, row.after, row.verdict) for row in (guard.types if guard else ())]
     new = [
         TypeBars(row.type, None, row.f1, "" if row.is_enough else "too few mentions")
@@ -70,8 +70,8 @@ def _old_types(guard: GuardReport) -> Iterator[str]:
     if guard.absent:
         yield f"<p class='lead'>Not in these sentences: {', '.join(map(word, guard.absent))}.</p>"
     limit = f"{guard.max_forgetting:g}"
-    said = f"lost: by more than {limit} points, and not by chance; kept: surely by no more than {limit}."
-    yield f"<p class='lead'>{said}</p></section>"
+    legend = f"lost: by more than {limit} points, and not by chance; kept: certainly by at most {limit}."
+    yield f"<p class='lead'>{legend}</p></section>"
 
 
 def _new_types(estimate: Estimate) -> Iterator[str]:

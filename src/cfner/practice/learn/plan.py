@@ -1,4 +1,4 @@
-"""What a step would learn from labelled data: decided once, for ``learn`` and for ``check``."""
+"""What a step learns from labelled data: decided here for both ``learn`` and ``check``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StepPlan:
 
     @property
     def current(self) -> tuple[str, ...]:
-        """The types whose labels are trained on; every other known type is to be kept as it is."""
+        """The types that are trained; every other known type should be kept."""
         return tuple(sorted(self.new + self.more))
 
 
@@ -46,7 +46,7 @@ def plan_step(
     refuses, ``ignore`` drops their labels, ``use`` trains them too.
 
     With ``wanted`` exactly the named types are trained, known or not, and the labels of
-    the rest are dropped: naming types is the decision that ``error`` asks for. ``use`` still adds the
+    the rest are dropped: this answers the question that ``error`` raises. ``use`` still adds the
     known types that the data labels.
     """
     if old_labels not in OLD_LABELS:
@@ -73,10 +73,11 @@ def plan_step(
 
 
 def refuse_method(method: Method, model: LoadedModel) -> None:
-    """Methods that need the old data, another kind of head, or one Other class that the model has not."""
+    """Refuse methods that need the old data, or a head or a shared Other class that the model does not
+    have."""
     if method.from_scratch:
         raise ConfigError(
-            f"The method '{method.variant}' needs all old data, which is not there.",
+            f"The method '{method.variant}' needs all old data, which is not available.",
             remedy="Use own-other, or another method that needs no old data.",
         )
     from cfner.methods.context import ExampleContext
@@ -85,8 +86,7 @@ def refuse_method(method: Method, model: LoadedModel) -> None:
     refuse_model(method, model)
     if model.network.head.kind != "cosine" and method.objective(ExampleContext(1, 1)).needs_cosines:
         raise ConfigError(
-            f"The method '{method.variant}' compares directions, which needs the cosine head; "
-            "this model has a linear one.",
+            f"The method '{method.variant}' needs a cosine head; this model has a linear one.",
             remedy="Use own-other, extendner or self-training, which take any head.",
         )
 

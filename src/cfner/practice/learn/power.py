@@ -1,8 +1,8 @@
-"""What a guard could have seen: the smallest loss that it would call lost, and how large it would have to be.
+"""The power of a guard: the smallest loss that it would detect, and how many mentions it would need.
 
-Cases are made from the guard's own answers. Before and after are swapped at random, so that nothing is lost,
-but the two models differ as much as they do. Then found mentions of the new model are turned into misses, in
-random order, until the verdict is *lost*.
+Cases are simulated from the guard's own predictions. Before and after are swapped at random, so that nothing
+is lost but the two models differ as much as in reality. Then mentions that the new model found are turned
+into misses, in random order, until the verdict is *lost*.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _TWO_SIDED, _ONE_SIDED = 1.96, 0.84  # of the normal distribution: a 95 % interv
 
 @dataclass(frozen=True)
 class Power:
-    """``seen``: the smallest loss that is called lost in 80 % of the cases; None if not even a complete one
-    is. ``mentions``: about how many would show that a type without loss lost no more than the limit, in 80 %
-    of the cases; None if the limit is 0.
+    """``seen``: the smallest loss that is detected in 80 % of the cases; None if not even a complete loss is.
+    ``mentions``: about how many mentions are needed so that a type without loss is *kept* in 80 % of the
+    cases; None if the limit is 0.
     """
 
     seen: float | None
@@ -37,20 +37,21 @@ class Power:
 
 
 def power(before: Floats, after: Floats, others: Floats, error: float, limit: float, seed: int = 0) -> Power:
-    """Of one type, from [S, 3] counts. ``others`` [N]: the largest standardised loss of the other types in
-    each swap of the guard's test. ``error``: the standard error of the loss.
+    """The power for one type, from [S, 3] counts. ``others`` [N]: the largest standardised loss of the other
+    types in each swap of the guard's test. ``error``: the standard error of the loss.
     """
     return Power(_seen(before, after, others, limit, seed), _mentions(before, error, limit))
 
 
 def _mentions(counts: Floats, error: float, limit: float) -> int | None:
-    """The error shrinks with the root of the mentions; the floor of the interval with the sentences."""
+    """The standard error shrinks with the square root of the mentions; the interval's floor with the
+    sentences."""
     if not limit:
         return None
     mentions, sentences = counts[:, 1].sum(), (counts[:, 1] > 0).sum()
     times = max(((_TWO_SIDED + _ONE_SIDED) * error / limit) ** 2, NONE_SEEN / limit / sentences)
     needed = float(mentions * times)
-    digits: int = 10 ** max(0, int(log10(max(needed, 1))) - 1)  # two figures: it is an estimate
+    digits: int = 10 ** max(0, int(log10(max(needed, 1))) - 1)  # rounded to two digits
     return ceil(needed / digits) * digits
 
 
@@ -59,7 +60,7 @@ def _seen(before: Floats, after: Floats, others: Floats, limit: float, seed: int
     used = (before[:, 1] > 0) | (before != after).any(1)
     cases = _Cases(before[used], after[used], random)
     sides = random.choice([-1.0, 1.0], (_SWAPS, int(used.sum())))
-    # the fewest misses that are called lost: more than `low`, at most `high`
+    # the fewest misses with the verdict lost: more than `low`, at most `high`
     low, high = np.zeros(CASES, dtype=np.int64), cases.found + 1
     while (open_ := high - low > 1).any():
         tried = np.where(open_, (low + high) // 2, low)
@@ -71,7 +72,7 @@ def _seen(before: Floats, after: Floats, others: Floats, limit: float, seed: int
 
 
 class _Cases:
-    """Pairs of equal models: [C, S, 3] counts of both sides, and for each an order to lose mentions in."""
+    """Pairs of equally good models: [C, S, 3] counts of both, and the order in which each loses mentions."""
 
     def __init__(self, before: Floats, after: Floats, random: np.random.Generator) -> None:
         swap = random.integers(0, 2, (CASES, len(before), 1)).astype(bool)
@@ -81,7 +82,7 @@ class _Cases:
         self.order = [random.permutation(np.repeat(sentences, row)) for row in found]
 
     def lost(self, misses: Ints, sides: Floats, others: Floats, limit: float) -> npt.NDArray[np.bool_]:
-        """[C]: whether the guard would say so after so many misses of each case."""
+        """[C]: whether the verdict is *lost* after this many misses in each case."""
         after = self._after(misses)
         apart = (self.before - after) / 2
         middle = (self.before + after).sum(1) / 2  # [C, 3]
@@ -96,7 +97,7 @@ class _Cases:
         return result
 
     def points(self, misses: int) -> float:
-        """What so many misses cost, on average over the cases."""
+        """The loss of F1 that this many misses cause, averaged over the cases."""
         fewer = np.minimum(misses, self.found)
         totals = self.after.sum(1)
         left = totals - np.stack([fewer, np.zeros_like(fewer), fewer], 1)

@@ -1,4 +1,4 @@
-"""How often a model finds its old types in a text: they are kept by text in which it still finds them."""
+"""How often a model finds its old types in a text. Text that mentions old types reminds the model of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cfner.corpus.sentence import Sentence, Span, mention_counts
 if TYPE_CHECKING:
     from cfner.tagger import ContinualTagger
 
-SAMPLE: Final = 500  # sentences that the model is asked about
-HANDFUL: Final = 5  # mentions below which nothing reminds a model of a type
+SAMPLE: Final = 500  # sentences that the model tags
+HANDFUL: Final = 5  # mentions needed to remind a model of a type
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class TypesFound:
         return cls(len(sentences), len(sentences), mention_counts(sentences))
 
     def expected(self, type_: str) -> float:
-        """Mentions in all of the sentences, if they are like the sample."""
+        """Estimated mentions in all sentences, from the sample."""
         return self.mentions.get(type_, 0) * self.sentences / max(1, self.sample)
 
 
 def not_reminded(types: Collection[str], texts: Sequence[TypesFound]) -> tuple[str, ...]:
-    """Types of which all texts together have fewer than a handful of mentions."""
+    """Types with fewer than ``HANDFUL`` mentions in all texts together."""
     return tuple(type_ for type_ in types if sum(text.expected(type_) for text in texts) < HANDFUL)
 
 
 def sampled(sentences: Sequence[Sentence], most: int) -> list[Sentence]:
-    """At most so many sentences with words, evenly spread over the data."""
+    """At most this many non-empty sentences, evenly spread over the data."""
     filled = [sentence for sentence in sentences if len(sentence)]
     if len(filled) <= most:
         return filled

@@ -1,4 +1,4 @@
-"""Text without labels that ``learn`` is given: one part may be trained on, another only judges."""
+"""Unlabelled text for ``learn``: one part may be trained on, the other is only for comparison."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cfner.practice.learn.new_data import held_out
 Given = Any  # a path, a text, a sentence, or data in memory
 Texts = Mapping[str, tuple[Sentence, ...]]
 
-GIVEN: Final = "the texts that were given"  # the name of those that came from no file
-_SHARE: Final = 0.15  # of the sentences that only judge
-_MOST: Final = 1000  # sentences that only judge: more make the figure no better
-_FEWEST: Final = 100  # sentences below which all may be trained on: a few of them would judge nothing
+GIVEN: Final = "the texts that were given"  # the name of texts that were not read from a file
+_SHARE: Final = 0.15  # of the sentences, only for comparison
+_MOST: Final = 1000  # sentences only for comparison: more would not improve the figure
+_FEWEST: Final = 100  # sentences needed to hold some out for comparison
 
 
 def read_unlabelled(given: Sequence[Given]) -> dict[str, tuple[Sentence, ...]]:
-    """Sentences by where they come from; every file is read once.
+    """Sentences by source; every file is read once.
 
-    A path names a file or a corpus folder. A string that has whitespace in it and names no file is a text.
-    Anything else is data in memory, of which the labels are dropped.
+    A path names a file or a corpus folder. A string that contains whitespace and is not the name of a file is
+    a text. Anything else is data in memory, whose labels are dropped.
     """
     texts: dict[str, list[Sentence]] = {}
     for number, one in enumerate(given, start=1):
@@ -42,8 +42,8 @@ def read_unlabelled(given: Sequence[Given]) -> dict[str, tuple[Sentence, ...]]:
 
 @dataclass(frozen=True)
 class UnlabelledText:
-    """``pool``: what the old model may choose from to be reminded by. ``compared``: what the old and the new
-    model are compared on, by its name. ``trained_on``: names of those that are in the pool too.
+    """``pool``: sentences that may be trained on as reminders. ``compared``: sentences for comparing the old
+    and the new model, by name. ``trained_on``: names of those that are also in the pool.
     """
 
     pool: tuple[Sentence, ...] = ()
@@ -52,7 +52,7 @@ class UnlabelledText:
 
     @classmethod
     def divide(cls, texts: Texts, new: Collection[Sentence], judging: Collection[Sentence]) -> UnlabelledText:
-        """Hold out a share for comparison, by the hash of the words, if there is enough.
+        """Hold out a share for comparison, by the hash of the words, if there are enough sentences.
 
         Sentences that judge the model (dev, test, guard) are never trained on; those of the new data are
         trained on anyway, with their labels.
@@ -70,5 +70,5 @@ class UnlabelledText:
 
     @classmethod
     def only_compared(cls, texts: Texts) -> UnlabelledText:
-        """For a method that learns nothing from text without labels."""
+        """For a method that does not train on unlabelled text."""
         return cls(compared=texts)
