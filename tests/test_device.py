@@ -204,10 +204,10 @@ def test_the_device_is_the_users_alone(tiny_encoder: Path, tiny_stream: TaskStre
 
 
 def test_onnx_is_computed_on_the_processor(two_steps: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not computed on 'cuda'"):
+    with pytest.raises(ConfigError, match="cannot run on 'cuda'"):
         open_for_prediction(two_steps, runtime="onnx", device="cuda")
     pytest.importorskip("onnxruntime")
     export_model(two_steps, tmp_path / "onnx", "onnx")
-    with pytest.raises(ConfigError, match="not computed on 'mps'"):
+    with pytest.raises(ConfigError, match="cannot run on 'mps'"):
         open_for_prediction(tmp_path / "onnx", device="mps")
     assert open_for_prediction(tmp_path / "onnx").network.device == torch.device("cpu")

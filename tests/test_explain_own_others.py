@@ -77,4 +77,4 @@ def test_a_word_has_a_loss_in_every_group_that_it_teaches(
 def test_a_model_with_one_o_says_nothing_of_groups(two_steps: Path, tiny_stream: TaskStream) -> None:
     e = explained(two_steps, tiny_stream, "cfner")
     assert {token.student.group for token in e.tokens} == {None}
-    assert "decided apart" not in page(e)
+    assert "decided independently" not in page(e)

@@ -94,7 +94,7 @@ def test_a_misspelt_file_is_not_a_text(name: str, tmp_path: Path) -> None:
 
 def test_a_file_without_text_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n\n")
-    with pytest.raises(CorpusError, match="no text in it"):
+    with pytest.raises(CorpusError, match="contains no text"):
         unlabelled_text(tmp_path / "empty.txt")
 
 

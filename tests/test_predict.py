@@ -182,16 +182,16 @@ def test_columns_are_recognised_whatever_the_name(name: str, tmp_path: Path) -> 
     ("name", "content", "expected"),
     [
         ("a.jsonl", b'{"text": "fine"}\n{"text": \n', "a.jsonl:2: Not valid JSON"),
-        ("a.jsonl", b"[1]\n", "a.jsonl:1: There is neither"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: The record has neither"),
         ("a.jsonl", b'{"tokens": "one two"}\n', "a.jsonl:1: `tokens` must be a list"),
         ("a.jsonl", b'{"tokens": ["one", ""]}\n', "a.jsonl:1: `tokens` must be a list"),
-        ("a.jsonl", b'{"tokens": ["one"], "text": "two"}\n', "does not follow in the text"),
+        ("a.jsonl", b'{"tokens": ["one"], "text": "two"}\n', "is not in the text"),
         (
             "a.jsonl",
             b'{"tokens": ["is", "ada"], "text": "this is ada"}\n',
-            "does not follow in the text at",
+            "is not in the text at",
         ),
-        ("a.jsonl", b'{"tokens": ["ada"], "text": "ada is"}\n', "The text goes on at character 3"),
+        ("a.jsonl", b'{"tokens": ["ada"], "text": "ada is"}\n', "The text continues at character 3"),
         ("a.jsonl", b'{"text": "\\ud800"}\n', "a.jsonl:1: the text contains an unpaired surrogate"),
         ("a.txt", b"fine\n\xff\n", "a.txt:2: not valid UTF-8"),
         ("a.conll", b"one\tO\n\tO\n", "a.conll:2: There is no word"),
@@ -357,7 +357,7 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path: Path) -> None:
     pytest.importorskip("spacy")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(CorpusError, match="Something else is here"):
+    with pytest.raises(CorpusError, match="contains other files"):
         write_predictions([PREDICTION], tmp_path / "mine", "docbin", overwrite=True)
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 

@@ -1,4 +1,5 @@
-"""Ordinary sentences on which an export is measured: how long features are, and whether it says the same."""
+"""Ordinary sentences for testing an export: the norm of its features, and whether its predictions are the
+same."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from cfner.network.prediction import TaggingModel
 
 _SENTENCES = 2_000
 _BATCH = 16
-_TIE = 1e-3  # logits closer than this are a tie that the last bits decide
+_TIE = 1e-3  # logits closer than this are a tie, decided by rounding
 
-# Chosen to be unremarkable: names, places, dates, sums, short and long, with and without entities.
+# Typical text: names, places, dates, amounts, short and long, with and without entities.
 _ORDINARY = """\
 The committee met on Tuesday and agreed to postpone the vote until the end of March.
 Maria Keller flew from Zurich to Boston last week to visit her brother.
@@ -39,7 +40,7 @@ Nothing in the letter explained why the old bridge had been closed.
 
 @dataclass(frozen=True)
 class CheckText:
-    """Sentences, and where they are from (a file's name, or 'built in')."""
+    """Sentences and their source (a file's name, or 'built in')."""
 
     sentences: tuple[Sentence, ...]
     source: str
@@ -47,7 +48,7 @@ class CheckText:
 
 @dataclass(frozen=True)
 class Agreement:
-    """An exported model beside its original, word by word."""
+    """An exported model compared with its original, word by word."""
 
     words: int
     same_label: int
@@ -66,12 +67,12 @@ def read_check_text(file: str | Path) -> CheckText:
     path = Path(file)
     sentences = tuple(islice((sentence for sentence in read_texts(path) if len(sentence)), _SENTENCES))
     if not sentences:
-        raise CorpusError("The file holds no words.", where=str(path), remedy="Give some ordinary text.")
+        raise CorpusError("The file contains no words.", where=str(path), remedy="Give some ordinary text.")
     return CheckText(sentences, path.name)
 
 
 def mean_feature_norm(model: TaggingModel, text: CheckText) -> float:
-    """The mean length of what the head reads, over all words."""
+    """The mean norm of the features, over all words."""
     encoded = model.encode(text.sentences)
     norms = [out.features.norm(dim=1).cpu() for _, out in outputs(model.network, encoded, batch_size=_BATCH)]
     return float(torch.cat(norms).mean())
@@ -91,7 +92,7 @@ def compare(original: Tensor, exported: Tensor) -> Agreement:
     best = original.argmax(1)
     rows = torch.arange(len(best))
     differences = (original.softmax(1)[rows, best] - exported.softmax(1)[rows, best]).abs()
-    # a tie may fall either way, whatever computes it
+    # a tie may go either way
     same = exported.max(1).values - exported[rows, best] <= _TIE
     return Agreement(
         words=len(best),

@@ -1,4 +1,4 @@
-"""A model from anywhere into a folder that others can use."""
+"""Export any model into a folder for other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cfner.store.open import open_model
 
 Kind = Literal["hf", "onnx"]
 Runtime = Literal["torch", "onnx", "onnx-int8"]
-_CLOSE = 1e-2  # logits of a float ONNX file that differ more are a fault; usual are 1e-5
+_CLOSE = 1e-2  # largest allowed difference of float ONNX logits; 1e-5 is usual
 
 
 def export_model(
@@ -33,10 +33,10 @@ def export_model(
     """Export a model for other programs: a folder's current step (or another), a checkpoint, a loaded model.
 
     ``to``: "hf" (a stock transformers folder) or "onnx" (with ``int8``: 8-bit weights), with a model card.
-    What was written is read back and compared with the original before the folder gets its name, on the
-    ordinary text of the model's domain in the file ``check_text`` (default: a dozen built-in sentences).
+    The export is read back and compared with the original before the folder gets its name, on the text in the
+    file ``check_text`` (ordinary text of the model's domain; default: a dozen built-in sentences).
     """
-    # not at the top: whoever only predicts does not need them
+    # imported here because prediction does not need them
     from cfner.interop.check_text import built_in, compare, read_check_text, word_logits
     from cfner.interop.hf_export import stock_columns, write_huggingface
     from cfner.interop.model_card import Provenance, model_card
@@ -47,11 +47,11 @@ def export_model(
     if int8 and to != "onnx":
         raise ConfigError("Only ONNX can have 8-bit weights.", remedy="Leave int8 out, or export to onnx.")
     target = Path(folder)
-    refuse_occupied(target, overwrite)  # before anything large is read
+    refuse_occupied(target, overwrite)  # before reading anything large
     measured_on = built_in() if check_text is None else read_check_text(check_text)
     if isinstance(source, LoadedModel):
         model, facts = source, Provenance(target.name)
-    else:  # on the processor, where the export is read back and compared
+    else:  # on the CPU, where the export is read back and compared
         model, facts = open_model(source, step, device="cpu"), Provenance.of(source, step)
     with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         norm = None
@@ -80,21 +80,22 @@ def export_model(
 
 
 def _refuse_other_answers(report: ExportReport) -> None:
-    """Of 8-bit weights, and of shifts that do not fold exactly, the agreement is only reported."""
+    """Refuse an export that differs from the original. With 8-bit weights, or shifts that do not fold
+    exactly, the difference is only reported."""
     same = report.agreement
     if report.kind == "hf" and same.same_label < same.words and not report.shifts_are_inexact:
         raise ModelError(
             f"The exported model gives {same.words - same.same_label} of {same.words} words another label "
             "than the original.",
             where=str(report.folder),
-            remedy="This is a fault of the export for this kind of encoder: please report it.",
+            remedy="This is a bug in the export of this kind of encoder: please report it.",
         )
     if report.kind == "onnx" and not same.largest_logit_difference <= _CLOSE:
         raise ModelError(
-            "The ONNX file gives other logits than the model (they differ by up to "
+            "The ONNX file computes different logits than the model (by up to "
             f"{same.largest_logit_difference:.2g}).",
             where=str(report.folder),
-            remedy="This encoder cannot be exported faithfully; use torch, or export it with `to='hf'`.",
+            remedy="This encoder cannot be exported exactly; use torch, or export it with `to='hf'`.",
         )
 
 
@@ -105,7 +106,7 @@ def open_for_prediction(
 
     ``runtime``: "torch" (the default), "onnx" or "onnx-int8", for which the model is first exported into a
     temporary folder (some seconds; export it once to save them). An ONNX folder is run as it is.
-    ``device`` as for ``open_model``; ONNX is computed on the processor.
+    ``device`` as for ``open_model``; ONNX runs on the CPU.
     """
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime '{runtime}'.", remedy=nearest(runtime, get_args(Runtime)))
@@ -114,7 +115,7 @@ def open_for_prediction(
             raise ModelError(
                 "This is an exported ONNX model: it has one step, and no weights for torch.",
                 where=str(source),
-                remedy="Leave out step and runtime, or give the model it was made of.",
+                remedy="Leave out step and runtime, or give the original model.",
             )
         return read_onnx(source, device=device)
     if runtime in (None, "torch"):

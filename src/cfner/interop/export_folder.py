@@ -1,4 +1,4 @@
-"""What an export leaves in its folder, and which folders it may replace: never one with other things."""
+"""The files of an export, and which folders it may replace: never one with other files in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cfner.interop.check_text import Agreement
 from cfner.network.calibration import Calibration
 
 _NOT_STORED = {"folder", "calibration", "uploaded"}
-EXPORT_FACTS = "cfner_export.json"  # in every exported folder: what it was made of, and how
+EXPORT_FACTS = "cfner_export.json"  # in every exported folder: its source and how it was made
 
 
 def is_export(folder: Path) -> bool:
@@ -21,20 +21,20 @@ def is_export(folder: Path) -> bool:
 
 
 def refuse_occupied(folder: Path, overwrite: bool) -> None:
-    """Only an earlier export is ever replaced, and only if that is asked for."""
+    """Only an earlier export may be replaced, and only with ``overwrite``."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir() or not is_export(folder):
         raise ModelError(
-            "There is something else here already, which is not an exported model.",
+            "The folder exists, and is not an exported model.",
             where=str(folder),
             remedy="Choose another folder.",
         )
     if strangers := _strangers(folder):
         raise ModelError(
-            f"There is an exported model here, and something that is no part of it: '{strangers[0]}'.",
+            f"The folder contains an exported model and a file that is not part of it: '{strangers[0]}'.",
             where=str(folder),
-            remedy="Choose another folder, or move what is yours elsewhere.",
+            remedy="Choose another folder, or move your files elsewhere.",
         )
     if not overwrite:
         raise ModelError(
@@ -45,7 +45,7 @@ def refuse_occupied(folder: Path, overwrite: bool) -> None:
 
 
 def _strangers(folder: Path) -> list[str]:
-    """Names of what no export wrote into the folder: a repository's ``.git``, somebody's notes."""
+    """Names of files in the folder that no export wrote, such as ``.git`` or notes."""
     try:
         facts = read_json(folder / EXPORT_FACTS)
     except ModelError as error:
@@ -67,14 +67,14 @@ class ExportReport:
     head: str  # of the original: linear or cosine
     max_length: int
     checked_on: str
-    mean_feature_norm: float | None  # by which a cosine head was divided
+    mean_feature_norm: float | None  # the divisor of a cosine head
     agreement: Agreement
     calibration: Calibration | None = None  # of the original
-    uploaded: str | None = None  # the address on the hub
+    uploaded: str | None = None  # the URL on the hub
 
     @property
     def shifts_are_inexact(self) -> bool:
-        """Whether shifts decide that hold exactly only where features have the mean length."""
+        """Whether there are calibrated shifts that are exact only for features of mean norm."""
         shifts = [] if self.calibration is None else [one.shift for one in self.calibration.types.values()]
         return self.mean_feature_norm is not None and any(shifts)
 
@@ -85,7 +85,7 @@ class ExportReport:
 
     def write(self, folder: Path, card: str) -> None:
         (folder / "README.md").write_text(card, encoding="utf-8")
-        # all that an export consists of, so that whoever replaces it knows what is not part of it
+        # all files of the export, so that replacing it can detect others
         files = sorted({EXPORT_FACTS, *(file.name for file in folder.iterdir())})
         write_json(folder / EXPORT_FACTS, {**self.to_json(), "files": files})
         for name in files:

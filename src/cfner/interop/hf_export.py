@@ -1,4 +1,4 @@
-"""A model as a stock Hugging Face token classifier, which loads with no code of ours."""
+"""Export a model as a stock Hugging Face token classifier, which loads without cfner."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from cfner.store.hf_import import read_checkpoint
 from cfner.store.model_files import LoadedModel, write_tokenizer
 from cfner.stream.labels import OTHER, LabelSpace
 
-UNHEARD: Final = -1e4  # log-odds of labels that must never win: their types were taken away
+UNHEARD: Final = -1e4  # log-odds of labels that must never win: their types were removed
 
 
 def write_huggingface(
     model: LoadedModel, folder: Path, measured_on: CheckText
 ) -> tuple[Tensor, float | None]:
-    """Write ``AutoModelForTokenClassification`` files; the logits [N, C] of what was written, read back.
+    """Write ``AutoModelForTokenClassification`` files; returns the logits [N, C] of the files, read back.
 
-    A linear head is written as it is. A cosine head becomes a linear one: the logits of a word are those of
-    the original times the length of its features over the mean length, which is measured (and returned). All
-    logits of a word are scaled alike, so its label stays. Types with Others of their own become labels like
-    any other, whose logits are those of O plus their log-odds. Calibrated shifts are added as biases, which a
-    cosine head that became a linear one decides by exactly only where features have the mean length.
+    A linear head is written unchanged. A cosine head becomes a linear one: the logits of a word are those of
+    the original times the norm of its features divided by the mean norm, which is measured and returned. All
+    logits of a word are scaled by the same factor, so its label does not change. Types with their own Other
+    class become ordinary labels, whose logits are those of O plus their log-odds. Calibrated shifts are added
+    as biases; for a cosine head that became linear, they are exact only for features of mean norm.
     """
     if isinstance(model.network, ExpertNetwork):
         raise ModelError(
             f"A model with {len(model.network.rows)} experts is not a stock Hugging Face model.",
-            remedy="Make it one network first: `consolidate(MODEL, TEXT)`. Or export it to onnx, which "
-            "holds all experts.",
+            remedy="Distil it into one network first: `consolidate(MODEL, TEXT)`. Or export it to onnx, "
+            "which contains all experts.",
         )
     is_cosine = isinstance(model.network.head, CosineHead)
     norm = mean_feature_norm(model, measured_on) if is_cosine else None
@@ -51,7 +51,7 @@ def write_huggingface(
 
 
 def stock_model(model: LoadedModel, mean_norm: float | None = None) -> Any:
-    """The stock class of the encoder's architecture, with our head as its classifier."""
+    """The stock class of the encoder's architecture, with cfner's head as its classifier."""
     body: Any = copy.deepcopy(model.network.body).cpu().eval()
     place = next(
         name for name in ("classifier", "score") if isinstance(getattr(body, name, None), nn.Identity)
@@ -71,7 +71,7 @@ def stock_model(model: LoadedModel, mean_norm: float | None = None) -> Any:
 
 
 def stock_columns(logits: Tensor, labels: LabelSpace) -> Tensor:
-    """[N, C] of the original, as the stock model gives them: without what nobody listens to."""
+    """[N, C] logits of the original as the stock model computes them, without removed labels."""
     unheard = list(labels.unheard)
     columns = logits.clone()
     columns[:, unheard] = logits[:, [labels.other_id]] + UNHEARD
@@ -79,11 +79,11 @@ def stock_columns(logits: Tensor, labels: LabelSpace) -> Tensor:
 
 
 def folded(head: Head, mean_norm: float | None) -> tuple[Tensor, Tensor]:
-    """(weight [C, H], bias [C]) of the linear layer that stands for a head."""
+    """(weight [C, H], bias [C]) of the linear layer that replaces a head."""
     own = head.group_of.cpu() > 0
     if isinstance(head, LinearHead):
         weight, bias = head.weight.detach().cpu().clone(), head.bias.detach().cpu().clone()
-        weight[own] += weight[head.other]  # z_O + z_c: the Other of its own is 0
+        weight[own] += weight[head.other]  # z_O + z_c: its own Other class has logit 0
         bias[own] += bias[head.other]
         return weight, bias
     if not isinstance(head, CosineHead) or mean_norm is None:
@@ -98,18 +98,18 @@ def folded(head: Head, mean_norm: float | None) -> tuple[Tensor, Tensor]:
 
 
 def name_labels(config: Any, labels: LabelSpace) -> None:
-    """Labels that name no type are called O, too: that is what a stock pipeline leaves out."""
+    """Labels without a type are also called O, which stock pipelines leave out."""
     names = [OTHER if number in labels.silent else label for number, label in enumerate(labels.labels)]
     config.id2label = dict(enumerate(names))
-    # merged types have several numbers of one name: the name stands for the first of them
+    # merged types have several ids with one name: the name maps to the first
     first = {label: number for number, label in reversed(tuple(enumerate(names)))}
     config.label2id = {**first, OTHER: labels.other_id}
 
 
 def save_tokenizer(model: LoadedModel, folder: Path) -> None:
     tokenizer = copy.deepcopy(model.tokenizer)
-    # what the encoder can read, so that a pipeline cuts longer texts instead of failing
+    # the encoder's maximum length, so that a pipeline truncates longer texts instead of failing
     tokenizer.model_max_length = model.max_length
-    for setting in ("is_local", "local_files_only", "name_or_path"):  # of this machine, not of the model
+    for setting in ("is_local", "local_files_only", "name_or_path"):  # specific to this machine
         tokenizer.init_kwargs.pop(setting, None)
     write_tokenizer(tokenizer, folder)

@@ -1,4 +1,4 @@
-"""Publishing an exported model on the Hugging Face hub."""
+"""Publish an exported model on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def push_to_hub(
 ) -> str:
     """Upload an exported folder, or export a model (loaded, or a folder of steps) and upload that.
 
-    The repository is made if there is none. ``token``: default is the one of ``hf auth login``. ``commit``:
-    what else the hub is told, such as ``revision`` and ``create_pr``. Returns the address of the commit.
+    The repository is created if it does not exist. ``token``: default: the one of ``hf auth login``.
+    ``commit``: further arguments for the hub, such as ``revision`` and ``create_pr``. Returns the URL of the
+    commit.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
@@ -52,7 +53,7 @@ def push_to_hub(
         except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelError(
-                f"The hub did not take the model ({first}).",
+                f"Could not upload the model to the hub ({first}).",
                 where=repo_id,
                 remedy="Check the name (OWNER/NAME), the network, and that you are logged in: hf auth login.",
             ) from error

@@ -21,15 +21,15 @@ from cfner.store.series import Series, series_for, series_of
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a card says about a model beyond its weights. ``steps``: oldest first, the model itself last."""
+    """The facts in a card. ``steps``: oldest first, the model itself last."""
 
     name: str
     steps: tuple[LineageStep, ...] = ()
-    series: tuple[Series, ...] = ()  # that have scores of the model itself; the first is published
+    series: tuple[Series, ...] = ()  # with scores of the model itself; the first is published
 
     @classmethod
     def of(cls, source: str | Path, step: int | None = None) -> Provenance:
-        """Everything that a folder of steps records; of a checkpoint its name alone."""
+        """Everything that a model folder records; for a checkpoint only its name."""
         ref = ModelRef.parse(source, step)
         path = Path(ref.source)
         if not is_model_folder(path):
@@ -42,7 +42,7 @@ class Provenance:
 def model_card(
     model: LoadedModel, report: ExportReport, facts: Provenance, *, license: str | None = None
 ) -> str:
-    """Front matter as the hub expects it, then text. Nothing from a label or a path is taken as markup."""
+    """Front matter as the hub expects it, then text. Labels and paths are escaped."""
     parts = [
         f"---\n{_front_matter(model, report, facts, license)}\n---\n",
         f"# {escaped(facts.name)}\n",
@@ -63,8 +63,8 @@ def model_card(
         "## Licence\n",
         f"{escaped(license)}\n"
         if license
-        else "Not stated. Whoever publishes this model adds `license:` to the lines at the top; "
-        "the encoder's licence and the training data's apply to it too.\n",
+        else "Not stated. If you publish this model, add `license:` to the lines at the top; "
+        "the licences of the encoder and of the training data apply too.\n",
     ]
     return "\n".join(parts)
 
@@ -73,14 +73,14 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
     from huggingface_hub import EvalResult, ModelCardData
 
     figures, on = {}, ""
-    if facts.series and facts.series[0].on is not None:  # else nobody knows what it was measured on
+    if facts.series and facts.series[0].on is not None:  # otherwise the test sentences are unknown
         scores, on = facts.series[0].scores[facts.steps[-1].number], facts.series[0].on.label
         types = _over(scores, model)
         figures = {
             visible(f"F1 (micro, entity level{types})"): scores.micro_f1,
             visible(f"F1 (macro{types or ' over types'})"): scores.macro_f1,
         }
-    # every value is one line: a line of three dashes in one of them would end the front matter
+    # every value is one line, because a line of three dashes would end the front matter
     results = [
         EvalResult(
             task_type="token-classification",
@@ -106,12 +106,12 @@ def _front_matter(model: LoadedModel, report: ExportReport, facts: Provenance, l
 
 
 def _over(scores: Scores, model: LoadedModel) -> str:
-    """The types that a mean is over, where they are not all that the model finds."""
+    """The types that a mean covers, if they are not all types of the model."""
     return "" if over_all(scores.types, model.labels.types) else f" over {', '.join(scores.types)}"
 
 
 def _scores(model: LoadedModel, facts: Provenance) -> str:
-    """The figures of one set of sentences; others are named, and not set beside them."""
+    """The scores on one set of sentences; other sets are only named, because they are not comparable."""
     if not facts.series:
         return "No scores were recorded for this step.\n" + _estimates(facts)
     first, *others = facts.series
@@ -139,7 +139,8 @@ def _scores(model: LoadedModel, facts: Provenance) -> str:
 
 
 def _estimates(facts: Provenance) -> str:
-    """What was known of each step's types when it was learned: apart, since no two steps share sentences."""
+    """Scores of each step's types when it was learned; listed separately, since no two steps share
+    sentences."""
     lines = [
         f"- Step {step.number}, F1: {escaped(step.estimate.figures())}. Measured with "
         f"{escaped(step.estimate.in_words())}.\n"
@@ -154,7 +155,7 @@ def _estimates(facts: Provenance) -> str:
 
 def _lineage(facts: Provenance) -> str:
     if not facts.steps:
-        return "Its history is not recorded here: it was not made of a folder of steps.\n"
+        return "Its history is not recorded: it was not exported from a cfner model folder.\n"
     rows = []
     for step in facts.steps:
         train = (step.record.get("data") or {}).get("train") or {}
@@ -178,7 +179,7 @@ def _lineage(facts: Provenance) -> str:
 
 
 def _calibration(model: LoadedModel) -> list[str]:
-    """What was measured on held-out data; nothing if nothing was."""
+    """The calibration measured on held-out data, if any."""
     if model.calibration is None:
         return []
     rows = [
@@ -193,8 +194,8 @@ def _calibration(model: LoadedModel) -> list[str]:
     ]
     told = (
         "Fitted on held-out sentences, in log-odds. Temperature and bias make cfner's scores the share of "
-        "such mentions that are right. The shift is what a type is decided by. A promised precision was "
-        "shown for text like those sentences (a test at 95 %); of other types nothing is promised.\n\n"
+        "such mentions that are right. The shift moves a type's threshold. A promised precision was "
+        "shown for text like those sentences (a test at 95 %); nothing is promised for other types.\n\n"
     )
     return [
         "## Calibration\n",
@@ -220,5 +221,5 @@ def _limits(model: LoadedModel, facts: Provenance, report: ExportReport) -> str:
 
 def _scores_meant(model: LoadedModel, report: ExportReport) -> str:
     if model.calibration is None or report.kind == "hf":
-        return "Scores of single mentions are probabilities of the model, not calibrated ones."
-    return "Scores of single mentions are calibrated for the types in the table above, and for no others."
+        return "Scores of single mentions are uncalibrated probabilities."
+    return "Scores of single mentions are calibrated only for the types in the table above."

@@ -1,4 +1,4 @@
-"""A model as an ONNX file, and a tagger that runs it with onnxruntime: same words, windows and decoding."""
+"""Run an exported ONNX model with onnxruntime: same words, windows and decoding as in torch."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ Text = str | Sentence
 
 
 class OnnxNetwork(nn.Module):
-    """What ``network.Network`` is, computed by onnxruntime: words in, logits out, nothing to train."""
+    """A replacement for ``network.Network`` that runs in onnxruntime: words in, logits out, no training."""
 
     def __init__(self, file: str | Path) -> None:
         super().__init__()
         runtime = onnxruntime()
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()  # and so OMP_NUM_THREADS counts here too
+        options.intra_op_num_threads = torch.get_num_threads()  # so that OMP_NUM_THREADS applies here too
         options.log_severity_level = 3
         try:
             self.session = runtime.InferenceSession(
                 str(file), sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # onnxruntime's own exceptions have no common base but this
+        except Exception as error:  # onnxruntime's exceptions have no other common base class
             raise ModelError(
                 f"The file cannot be loaded ({str(error).strip().splitlines()[0]}).",
                 where=str(file),
@@ -58,7 +58,7 @@ class OnnxNetwork(nn.Module):
     def forward(self, batch: TokenBatch, probes: Sequence[Probe] = ()) -> TaggerOutput:
         if probes:
             raise ModelError(
-                "An ONNX file gives no features of its layers.", remedy="Use the model it was made of."
+                "An ONNX file does not provide features of its layers.", remedy="Use the original model."
             )
         inputs = {"input_ids": batch.input_ids.numpy(), "attention_mask": batch.attention_mask.numpy()}
         (logits,) = self.session.run(["logits"], inputs)  # [B, T, C]
@@ -68,7 +68,7 @@ class OnnxNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class OnnxModel(TaggingModel):
-    """A model that an exported folder holds."""
+    """The model in an exported folder."""
 
     network: OnnxNetwork
 
@@ -78,13 +78,13 @@ def is_onnx_folder(source: str | Path) -> bool:
 
 
 def refuse_device(device: str) -> None:
-    """ONNX models are computed on the processor."""
+    """ONNX models run on the CPU."""
     if device not in {"auto", "cpu"}:
-        raise ConfigError(f"An ONNX model is not computed on '{device}'.", remedy="Use auto or cpu.")
+        raise ConfigError(f"An ONNX model cannot run on '{device}'.", remedy="Use auto or cpu.")
 
 
 def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
-    """A model that ``export`` wrote as ONNX."""
+    """Read a model that ``export`` wrote as ONNX."""
     refuse_device(device)
     from transformers import AutoTokenizer
 
@@ -106,7 +106,7 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CfnerError) as error:
         raise ModelError(
-            f"The exported model is damaged: {error!r}.", where=str(path), remedy="Export it anew."
+            f"The exported model is damaged: {error!r}.", where=str(path), remedy="Export it again."
         ) from error
     network = OnnxNetwork(path / ONNX_FILE)
     return OnnxModel(network, tokenizer, labels, limits[0], encoder, limits[1], calibration)
@@ -114,7 +114,7 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
 
 @dataclass(eq=False)
 class OnnxTagger:
-    """Predict and evaluate with an exported model, without its folder of steps."""
+    """Predict and evaluate with an exported model, without its model folder."""
 
     model: OnnxModel
     batch_size: int = 16
@@ -131,7 +131,7 @@ class OnnxTagger:
     def types(self) -> tuple[str, ...]:
         return self.model.labels.types
 
-    # a str is itself a sequence of str; the first overload that fits is the one that counts
+    # a str is also a sequence of str; the first matching overload is used
     @overload
     def predict(self, texts: Text) -> Prediction: ...  # type: ignore[overload-overlap]
 
@@ -139,7 +139,7 @@ class OnnxTagger:
     def predict(self, texts: Sequence[Text]) -> list[Prediction]: ...
 
     def predict(self, texts: Text | Sequence[Text]) -> Prediction | list[Prediction]:
-        """Entities of a text (or sentence), or of many."""
+        """Find the entities in one text (or sentence) or in many."""
         many: Sequence[Text] = [texts] if isinstance(texts, str | Sentence) else texts
         sentences = [
             text if isinstance(text, Sentence) else sentence_of_text(text, f"text {number}")

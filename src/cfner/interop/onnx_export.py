@@ -1,4 +1,4 @@
-"""From a network to an ONNX file: traced, and made smaller if asked for."""
+"""Export a network to an ONNX file by tracing, optionally with 8-bit weights."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from cfner.interop.reproduction import public
 from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
 
-_ONE_FILE = 1_800_000_000  # bytes of weights that an ONNX file can hold with some room; more go beside it
+_ONE_FILE = (
+    1_800_000_000  # bytes of weights that safely fit into an ONNX file; larger weights go into a second file
+)
 
 
 def write_onnx_folder(
     model: LoadedModel, folder: Path, measured_on: CheckText, *, int8: bool = False
 ) -> Tensor:
-    """Write model.onnx (encoder and head), tokenizer and labels; the logits [N, C] of the file when run."""
+    """Write model.onnx (encoder and head), tokenizer and labels; returns the logits [N, C] of the file."""
     write_onnx(model, folder / ONNX_FILE, int8=int8)
     save_tokenizer(model, folder)
     body: Any = model.network.body
@@ -100,7 +102,7 @@ class _Graph(nn.Module):
 
 
 def _example(model: LoadedModel) -> tuple[Tensor, Tensor]:
-    """Two real windows of different length: tracing must see padding, and no size that is 1."""
+    """Two real windows of different length, because tracing needs padding and no dimension of size 1."""
     batch = collate(model.encode(built_in().sentences[:2]), [0, 1])
     return batch.input_ids, batch.attention_mask
 
@@ -127,7 +129,7 @@ def _quantise(file: Path, large: bool) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Tracing tells of operators of packages that are not installed, and of folding; none of it matters."""
+    """Silence harmless messages of tracing, about packages that are not installed and about folding."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "root")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

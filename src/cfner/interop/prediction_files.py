@@ -1,4 +1,4 @@
-"""Predictions into files, one by one: JSON, tables of mentions, CoNLL columns, spaCy's DocBin."""
+"""Write predictions to files, one by one: JSON, tables of mentions, CoNLL columns, spaCy's DocBin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOCS_PER_PART = 10_000
 def write_predictions(
     predictions: Iterable[Prediction], out: str | Path, format: str | None = None, *, overwrite: bool = False
 ) -> int:
-    """Write predictions whole or not at all, in constant memory; returns how many there were.
+    """Write predictions atomically, in constant memory; returns their number.
 
     Formats: ``jsonl``, ``json`` (one list), ``csv`` and ``tsv`` (one row per mention), ``conll`` (word, tab,
     BIO tag) and ``docbin``; by default that of the suffix. A DocBin is compressed as a whole, so one file
@@ -59,7 +59,7 @@ def write_predictions(
 
 
 def format_of_name(path: Path) -> str:
-    """The format that the suffix of a file's name stands for."""
+    """The format for the suffix of a file's name."""
     suffix = path.suffix.lower()
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
@@ -86,7 +86,7 @@ def json_list(predictions: Iterable[Prediction]) -> Iterator[str]:
 def _object(prediction: Prediction) -> str:
     try:
         return json_text(prediction.to_json())
-    except RecursionError as error:  # of fields that are handed through
+    except RecursionError as error:  # in fields that are passed on
         raise CorpusError(
             "The fields of the record are nested too deeply.",
             where=prediction.sentence.source,
@@ -117,11 +117,11 @@ def conll_lines(predictions: Iterable[Prediction]) -> Iterator[str]:
         sentence = prediction.sentence
         tags = tags_from_spans(prediction.spans, len(sentence), "BIO")
         with located(sentence.source or ""):
-            yield columns_of(sentence.words, tags, opening=True)  # any of them may be the first
+            yield columns_of(sentence.words, tags, opening=True)  # any sentence may be the first
 
 
 MENTION_COLUMNS: Final = ("id", "start", "end", "type", "text", "score")
-# how predictions are written in the formats that are text, piece by piece
+# writers of the text formats, which yield pieces of text
 AS_TEXT: Final[dict[str, Callable[[Iterable[Prediction]], Iterator[str]]]] = {
     "jsonl": json_lines,
     "json": json_list,
@@ -154,13 +154,14 @@ def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bo
 
 
 def _refuse_foreign(folder: Path, overwrite: bool) -> None:
-    """An existing folder is replaced only if asked for, and only if it holds nothing but such parts."""
+    """An existing folder is replaced only with ``overwrite``, and only if it contains nothing but such
+    parts."""
     if not folder.exists():
         return
     foreign = not folder.is_dir() or any(not file.match("part-*.spacy") for file in folder.iterdir())
     if foreign or not overwrite:
         raise CorpusError(
-            "Something else is here already." if foreign else "The folder exists.",
+            "The folder exists, and contains other files." if foreign else "The folder exists.",
             where=str(folder),
             remedy="Choose another name." if foreign else "Choose another name, or set `overwrite=True`.",
         )
@@ -173,7 +174,7 @@ def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
     count = 0
     for prediction in predictions:
         doc = docbin.document_of(prediction.sentence.with_spans(prediction.spans), vocab, spacy)
-        # the same place and shape as the scores of spaCy's own span categorizer
+        # where spaCy's own span categorizer stores its scores
         scores = [entity.score for entity in prediction.entities]
         doc.spans[SPANS_KEY] = spacy.tokens.SpanGroup(
             doc, name=SPANS_KEY, spans=list(doc.ents), attrs={"scores": scores}

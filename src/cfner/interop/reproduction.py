@@ -21,15 +21,15 @@ _WORDS = ("sampling", "score_on")
 
 
 def is_hub_name(encoder: str) -> bool:
-    """Whether others find it on the hub under this name, as far as a name can tell."""
+    """Whether this looks like a name on the hub, rather than a local path."""
     return encoder != "minilm" and bool(_HUB_NAME.fullmatch(encoder)) and not Path(encoder).exists()
 
 
 def public(value: Any) -> Any:
-    """A path on somebody's disk is nobody else's business: its last part is enough."""
+    """Shorten a local path to its last part, to keep private paths out of the card."""
     if not isinstance(value, str) or is_hub_name(value):
         return value
-    return re.split(r"[/\\]", value.rstrip("/\\"))[-1]  # of any system: it may have been made on another
+    return re.split(r"[/\\]", value.rstrip("/\\"))[-1]  # separators of any operating system
 
 
 def public_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,19 +43,19 @@ def reproduction(model: LoadedModel, steps: Sequence[LineageStep]) -> str:
         return "The settings of its training are not recorded here.\n"
     parts = [
         "With the same data (compare the hashes above), versions and settings. The settings of each step are "
-        "JSON: save them as settings.json. What they do is told by `cfner train --help`.\n"
+        "JSON: save them as settings.json. `cfner train --help` explains them.\n"
     ]
     before: Any = None
     streams: list[Any] = []
     for step in steps:
         if step.kind != "learn":
             continue
-        # the model's own word for its encoder: as a setting, a folder can look like a name on the hub
+        # the encoder as recorded in the model: in the settings, a folder can look like a name on the hub
         settings = public_settings({**(step.record.get("config") or {}), "encoder": model.encoder})
-        if step.record.get("parent"):  # what the model is, is not a setting of learning
+        if step.record.get("parent"):  # for later steps these come from the model, not from the settings
             settings = {key: value for key, value in settings.items() if key not in FIXED_AT_CREATION}
         versions = ", ".join(f"{name} {value}" for name, value in (step.record.get("versions") or {}).items())
-        # JSON has no line that begins with backquotes, so nothing in it can end the block
+        # no line of JSON starts with backquotes, so nothing in it can end the block
         block = f"```json\n{json_text(settings, indent=1)}\n```\n"
         stream = step.record.get("stream")
         command = f"```sh\n{_command(stream, first=not step.record.get('parent'))}\n```\n"
@@ -71,7 +71,7 @@ def reproduction(model: LoadedModel, steps: Sequence[LineageStep]) -> str:
 
 
 def _command(stream: Mapping[str, Any] | None, *, first: bool) -> str:
-    """One line. What the record says may be anything: it is quoted, and numbers are numbers."""
+    """One line. The record is untrusted, so text is quoted and numbers are converted."""
     if not stream:
         return (
             "cfner train DATA --config settings.json --out MODEL"
@@ -86,7 +86,7 @@ def _command(stream: Mapping[str, Any] | None, *, first: bool) -> str:
         if isinstance(stream.get(name), str):
             words += [_flag(name), _quoted(stream[name])]
     for text in _strings(stream.get("unlabelled")):
-        # what was in memory has no name; its hash is in the record
+        # data in memory has no name; its hash is in the record
         words += ["--unlabelled", "TEXT" if text.startswith(IN_MEMORY) else _quoted(text)]
     if order := _strings(stream.get("order")):
         words += ["--order", _quoted(",".join(order))]

@@ -1,8 +1,8 @@
 """A spaCy component: ``nlp.add_pipe("cfner", config={"model": "my-model"})`` sets ``doc.ents``.
 
-It works on spaCy's own tokens, sentence by sentence where the document has sentences, else on the document as
-a whole (however long). Scores are in ``doc.spans["cfner"].attrs["scores"]``, one per span of that group. The
-model is read at its first use. ``nlp.to_disk`` stores a copy of it, so that a saved pipeline works elsewhere.
+It uses spaCy's own tokens. It tags sentence by sentence if the document has sentences, otherwise the complete
+document, of any length. Scores are in ``doc.spans["cfner"].attrs["scores"]``, one per span of that group. The
+model is loaded on first use. ``nlp.to_disk`` stores a copy of it, so that a saved pipeline works elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COPY = "model"
 
 @dataclass(eq=False)
 class CfnerComponent:
-    """Finds entities in documents. Made by ``nlp.add_pipe("cfner", config=...)``."""
+    """Finds entities in documents. Created by ``nlp.add_pipe("cfner", config=...)``."""
 
     name: str
     source: str | Path | None
@@ -44,7 +44,7 @@ class CfnerComponent:
     _model: LoadedModel | OnnxModel | None = field(default=None, init=False, repr=False)
 
     def loaded(self) -> LoadedModel | OnnxModel:
-        """The model, read now if it was not before. (No property: spaCy looks at all of them.)"""
+        """The model, loaded on first use. (Not a property, because spaCy reads all properties.)"""
         if self._model is None:
             if self.source is None:
                 raise ModelError(
@@ -56,9 +56,9 @@ class CfnerComponent:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The entity types, under the name that spaCy's components use; none before the model is read.
+        """The entity types, under the name that spaCy's components use; empty before the model is loaded.
 
-        spaCy asks for them while it loads a pipeline, when the model may not be in its place yet.
+        spaCy reads them while it loads a pipeline, when the model may not be there yet.
         """
         return () if self._model is None else self._model.labels.types
 
@@ -70,7 +70,9 @@ class CfnerComponent:
         """Documents in order, ``batch_size`` tagged together."""
         for docs in minibatch(stream, size=batch_size):
             held = list(docs)
-            self._annotate(list({id(doc): doc for doc in held}.values()))  # one may come several times
+            self._annotate(
+                list({id(doc): doc for doc in held}.values())
+            )  # a document may occur several times
             yield from held
 
     def _annotate(self, docs: list[Doc]) -> None:
@@ -85,7 +87,7 @@ class CfnerComponent:
             self._set(doc, found[id(doc)])
 
     def _set(self, doc: Doc, found: list[tuple[DocSpan, float]]) -> None:
-        """Entities of ours and of earlier components; where they overlap, ``overwrite_ents`` decides."""
+        """Entities of this component and of earlier ones; where they overlap, ``overwrite_ents`` decides."""
         ours, theirs = [span for span, _ in found], list(doc.ents)
         scores = {"scores": [score for _, score in found]}
         doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=ours, attrs=scores)
@@ -96,7 +98,7 @@ class CfnerComponent:
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Store a copy of the model: weights, tokenizer and labels of the one step in use."""
-        model = self.loaded()  # before anything is replaced: it may be read from there
+        model = self.loaded()  # before replacing anything: the model may be in that folder
         with atomic_folder(Path(path) / _COPY, refuse=lambda _: None) as fresh:
             if isinstance(model, LoadedModel):
                 ModelFolder(fresh).add(lambda folder: write_model(folder, model))
@@ -119,12 +121,12 @@ def create_component(
     spans_key: str,
     device: str,
 ) -> CfnerComponent:
-    """The factory that spaCy calls. ``model``: whatever ``predict`` takes."""
+    """The factory that spaCy calls. ``model``: any model that ``predict`` takes."""
     return CfnerComponent(name, model, step, batch_size, overwrite_ents, spans_key, device)
 
 
 def _pieces(doc: Doc) -> list[list[Any]]:
-    """The tokens of each sentence, without those of blanks only."""
+    """The tokens of each sentence, without whitespace tokens."""
     spans = doc.sents if doc.has_annotation("SENT_START") else [doc]
     tokens = ([token for token in span if token.text.strip()] for span in spans)
     return [piece for piece in tokens if piece]

@@ -1,4 +1,4 @@
-"""Sentences to be tagged, read one by one from files of any size: text, JSON lines or CoNLL columns."""
+"""Read sentences to tag one by one, from files of any size: text, JSON lines or CoNLL columns."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ _DOCUMENTS = (
     ".zip",
 )
 
-_LOOKED_AT = 100  # sentences, to tell words from tags
+_LOOKED_AT = 100  # sentences used to detect tags
 
 
 def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sentence]:
-    """The sentences of a file (None: standard input), read while they are used.
+    """The sentences of a file (None: standard input), read lazily.
 
-    ``text``: one text per line, cut into words here. ``jsonl``: one object per line with ``text`` or with
+    ``text``: one text per line, split into words here. ``jsonl``: one object per line with ``text`` or with
     ``tokens`` (or ``words``), which are kept as they are. ``conll``: one word per line in the first column
-    (or the one named token, word or form), an empty line between sentences; words are kept, tags are not
-    looked at. By default the suffix of the file decides; what has no known one is text, unless its lines are
-    words with their tags.
+    (or the one named token, word or form), an empty line between sentences; words are kept, tags are
+    ignored. By default the suffix of the file decides. A file without a known suffix is text, unless its
+    lines are words with tags.
     """
     name = "standard input" if source is None else str(source)
     if source is not None:
-        refuse_missing(source)  # now: lines are read when they are used, which is after a model was loaded
+        refuse_missing(source)  # now, because lines are read lazily, after a model was loaded
     lines = _lines(source, name)
     match format or _format_of(source):
         case None:
@@ -86,7 +86,7 @@ def unlabelled_text(source: Texts) -> tuple[Sentence, ...]:
     """The sentences of a file in the formats of ``read_texts``, the training sentences of a corpus folder, or
     texts and sentences in memory.
 
-    Labels are dropped, and so are sentences without words. Used wherever a model is reminded of old types.
+    Labels and sentences without words are dropped. Used for unlabelled text in training.
     """
     folder = isinstance(source, str | Path) and Path(source).is_dir()
     found: Iterable[Sentence]
@@ -101,26 +101,27 @@ def unlabelled_text(source: Texts) -> tuple[Sentence, ...]:
     sentences = tuple(replace(sentence.only(()), record=None) for sentence in found if len(sentence))
     if not sentences:
         raise CorpusError(
-            "There is no training sentence in this folder." if folder else "There is no text in it.",
+            "There is no training sentence in this folder." if folder else "The file contains no text.",
             where=source_name(source),
             remedy="Name a file with one text per line, JSON lines or CoNLL columns, or a corpus folder.",
         )
     if are_tags([word for sentence in sentences[:_LOOKED_AT] for word in sentence.words]):
         raise CorpusError(
-            f"The words of the text are tags such as {sentences[0].words[0]!r}: its columns are swapped.",
+            f"The first column contains tags such as {sentences[0].words[0]!r}: the columns are swapped.",
             where=source_name(source),
-            remedy="Put the words first and the tags last, and write the file again.",
+            remedy="Write the words into the first column and the tags into the last.",
         )
     return sentences
 
 
 def is_text_file(name: str) -> bool:
-    """Whether the name ends as one of a file of text does."""
+    """Whether the name has a suffix of a text file."""
     return Path(name).suffix.lower() in itertools.chain.from_iterable(_SUFFIXES.values())
 
 
 def is_file(one: object) -> bool:
-    """Whether it names a file or a folder, there or not: a misspelt name is not taken for a text."""
+    """Whether it looks like the name of a file or folder, existing or not, so that a misspelt name is not
+    tagged as text."""
     if not isinstance(one, str):
         return isinstance(one, Path)
     is_there = os.path.exists(one)  # noqa: PTH110 - Path.exists raises if the text is too long for a name
@@ -128,7 +129,7 @@ def is_file(one: object) -> bool:
 
 
 def looks_like_file(text: str) -> bool:
-    """Whether a text is the name of a file that is there, or one word that ends as a file's name does."""
+    """Whether a text is the name of an existing file, or one word with a file suffix."""
     ends = len(text.split()) == 1 and (is_text_file(text) or Path(text).suffix.lower() in _DOCUMENTS)
     return ends or os.path.isfile(text)  # noqa: PTH113 - Path's raises if the text is too long for a name
 
@@ -141,18 +142,20 @@ def sentence_of_text(text: str, place: str) -> Sentence:
 
 
 def _format_of(source: Path | None) -> InputFormat | None:
-    """What a suffix says for certain; a .txt may hold prose, or words with their tags."""
+    """The format that a suffix determines; a .txt file may contain prose, or words with tags."""
     suffix = "" if source is None else source.suffix.lower()
     certain = (format for format, suffixes in _SUFFIXES.items() if format != "text" and suffix in suffixes)
     return next(certain, None)
 
 
 def _lines(source: Path | None, name: str) -> Iterator[Line]:
-    repaired = ReadReport()  # marks and line endings that were taken off; nothing to tell of here
+    repaired = ReadReport()  # byte order marks and line endings that were removed; not reported here
     if source is not None:
         lines = text_lines(source, repaired)
-        return itertools.chain(list(itertools.islice(lines, 1)), lines)  # a missing file is refused at once
-    if sys.stdin is None:  # which Python makes of a closed one
+        return itertools.chain(
+            list(itertools.islice(lines, 1)), lines
+        )  # read one line, so that a missing file is reported at once
+    if sys.stdin is None:  # Python sets it to None if it is closed
         raise ConfigError(
             "There is no text to read: standard input is closed.",
             remedy="Give a text or a file, or pipe one in.",
@@ -183,7 +186,7 @@ def _record(line: str, place: str) -> Sentence:
 
 
 def sentence_of_record(fields: Mapping[str, Any], place: str) -> Sentence:
-    """A record with a ``text``, or with ``tokens`` that are kept as they are; it goes along."""
+    """The sentence of a record with ``text``, or with ``tokens`` that are kept; the record is passed on."""
     with located(place):
         words = next((fields[field] for field in WORD_FIELDS if field in fields), None)
         text = next((fields[field] for field in TEXT_FIELDS if field in fields), None)
@@ -191,7 +194,7 @@ def sentence_of_record(fields: Mapping[str, Any], place: str) -> Sentence:
             return replace(sentence_of_words(words, text, place), record=fields)
         if not isinstance(text, str):
             raise CorpusError(
-                "There is neither a 'text' nor 'tokens' in it.",
+                "The record has neither 'text' nor 'tokens'.",
                 remedy='Write {"text": "..."} or {"tokens": ["...", "..."]}.',
             )
         return replace(sentence_of_text(text, place), record=fields)
@@ -206,24 +209,26 @@ def sentence_of_words(words: Any, text: Any, place: str) -> Sentence:
     if text is None:
         return Sentence(tuple(words), source=place)
     if not isinstance(text, str):
-        raise CorpusError("The text is no string.", remedy="Give the text as one string.")
+        raise CorpusError("`text` must be a string.", remedy="Give the text as one string.")
     refuse_unwritable(text)
     return Sentence(tuple(words), text=text, offsets=_places_of(words, text), source=place)
 
 
 def _places_of(words: list[str], text: str) -> tuple[tuple[int, int], ...]:
-    """Where each word stands; with nothing but blanks between words there is no other way to place them."""
-    remedy = "Leave out the text or the words, or let them agree: all of the text but its blanks in words."
+    """The offsets of the words in the text, which must consist of the words and whitespace."""
+    remedy = "Leave out the text or the words, or let the words cover all of the text except whitespace."
     offsets, at = [], 0
     for word in words:
         start = text.find(word, at)
         if start < 0 or text[at:start].strip():
-            told = f"The word {word!r} does not follow in the text at character {at}"
-            raise CorpusError(f"{told}, although the record has both.", remedy=remedy)
+            found = (
+                f"The record has text and words, but the word {word!r} is not in the text at character {at}."
+            )
+            raise CorpusError(found, remedy=remedy)
         at = start + len(word)
         offsets.append((start, at))
     if text[at:].strip():
-        raise CorpusError(f"The text goes on at character {at}, where the words end.", remedy=remedy)
+        raise CorpusError(f"The text continues at character {at}, after the last word.", remedy=remedy)
     return tuple(offsets)
 
 
@@ -236,13 +241,13 @@ def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
             raise CorpusError(
                 f"There is no word in column {layout.token}.",
                 where=row.place(words.index("")),
-                remedy="Separate the columns of all lines in the same way, by tabs or by blanks.",
+                remedy="Separate the columns of all lines in the same way, by tabs or by spaces.",
             )
         yield Sentence(words, source=row.source)
 
 
 def _up_to(most: int, lines: Iterator[Line]) -> Iterator[Line]:
-    """Lines until so many of them had something in them."""
+    """Lines up to this many non-empty ones."""
     filled = 0
     for line in lines:
         yield line
@@ -266,6 +271,6 @@ def _layout(lines: list[Line], name: str) -> Layout:
 
 
 def _is_word(line: str, cells: list[str], layout: Layout, *, inside: bool) -> bool:
-    """The rule of training; but beside a word there need be no tag, so '#tag' is one with anything."""
+    """Whether a line is a comment, by the rule for training data; but here a word needs no tag."""
     hashtag = len(cells) == layout.columns and not line.startswith("# ")
     return hashtag or is_word(line, cells, layout, known_tags=set(), inside=inside)

@@ -1,4 +1,4 @@
-"""Texts that a program hands over to be tagged: one or many, as text or as words."""
+"""Texts to tag in memory: one or many, as text or as words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RIGHT = (
 
 @dataclass(frozen=True)
 class TextsToTag:
-    """``one``: a single text was given. ``lazy``: they are read while they are tagged."""
+    """``one``: a single text was given. ``lazy``: texts are read while they are tagged."""
 
     sentences: Iterable[Sentence]
     one: bool = False
@@ -33,7 +33,7 @@ class TextsToTag:
 
     @classmethod
     def of(cls, given: Any) -> TextsToTag:
-        """Whatever ``predict`` takes; a wrong text is an error when it is reached."""
+        """Convert the argument of ``predict``; an invalid text raises when it is reached."""
         if isinstance(given, str | Sentence | Mapping):
             return cls([_sentence(given, "text 1")], one=True)
         if isinstance(given, Path):
@@ -66,7 +66,7 @@ def _sentence(given: Any, place: str) -> Sentence:
         return given
     with located(place):
         if isinstance(given, str):
-            refuse_unwritable(given.replace("\0", ""))  # NUL can be tagged, though no file may hold it
+            refuse_unwritable(given.replace("\0", ""))  # NUL can be tagged, although no file may contain it
             return sentence_from_characters(given, [], source=place)[0]
         if isinstance(given, Mapping):
             return sentence_of_record(given, place)

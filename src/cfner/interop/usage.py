@@ -1,4 +1,4 @@
-"""The part of a model card that tells how the exported model is called, and where its answers differ."""
+"""The part of a model card that explains how to use the exported model, and where its predictions differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ find("Ada Lovelace lived in London .")
 ```
 
 `aggregation_strategy="first"` is the right one: the model was trained on the first subword of each word, \
-and what it says of later subwords means nothing. Where its answers differ from those of `cfner predict`:
+and its predictions for later subwords are meaningless. Differences from `cfner predict`:
 """
 
 _ONNX = """\
@@ -53,19 +53,19 @@ def usage(model: LoadedModel, report: ExportReport) -> str:
 def _word_differences(model: LoadedModel) -> list[str]:
     backend = model.tokenizer.backend_tokenizer.model
     pretokenised = (
-        'Words that you have already are passed as `find([["Ada", "Lovelace", "lived"]], '
+        'If your text is already split into words, pass it as `find([["Ada", "Lovelace", "lived"]], '
         'is_split_into_words=True, delimiter=" ")`; the subwords are then exactly those of cfner'
     )
     if getattr(backend, "continuing_subword_prefix", None):
         return [
-            "The pipeline has its own words, those of the tokenizer, which splits at every punctuation mark: "
+            "The pipeline uses the tokenizer's words, which are split at every punctuation mark: "
             "where cfner has one word (`O'Brien`, `1,250.50`), the pipeline has several (`O`, `'`, `Brien`) "
             "and labels each. Elsewhere the words, and so the entities, are the same. "
             f"{pretokenised}, but words with punctuation inside are still divided."
         ]
     return [
-        "This tokenizer does not mark where words begin, so the pipeline takes what stands between blanks as "
-        "one word: `London.` is a word with its full stop, and the entity includes it. Put blanks around "
+        "This tokenizer does not mark where words begin, so the pipeline splits words at whitespace only: "
+        "`London.` is a word with its full stop, and the entity includes it. Put spaces around "
         f"punctuation, as above, to get the words of cfner. {pretokenised}."
     ]
 
@@ -75,20 +75,20 @@ def _scheme_differences(model: LoadedModel) -> list[str]:
     if model.labels.scheme in {"BIOES", "BILOU"}:
         points.append(
             f"The labels follow the scheme {model.labels.scheme}, but the pipeline joins `B-` and `I-` only: "
-            "it gives the parts of a mention one by one. Join them by their labels, or use cfner."
+            "it returns the parts of a mention one by one. Join them by their labels, or use cfner."
         )
     if set(model.labels.silent) - set(model.labels.unheard) and model.labels.has_own_others:
         points.append(
             "Some labels name no type and are called `O` here. Where such a label is the largest, the "
-            "pipeline finds nothing; cfner still asks the types that are decided apart from it."
+            "pipeline finds nothing; cfner still checks the types that are decided independently of it."
         )
     return points
 
 
 def _length(model: LoadedModel) -> str:
     return (
-        f"The pipeline cuts texts after {model.max_length} subwords; pass `stride={model.max_length // 4}` "
-        "to have longer ones read in overlapping pieces."
+        f"The pipeline truncates texts after {model.max_length} subwords; pass "
+        f"`stride={model.max_length // 4}` to have longer ones read in overlapping pieces."
     )
 
 
@@ -103,11 +103,11 @@ def _scores(report: ExportReport, own_others: bool) -> str:
     meaning = "The pipeline's score is the mean probability of a mention's labels, cfner's that of its type"
     if own_others:
         meaning = (
-            "Types of this model are decided apart from each other, each against an Other class of its own. "
-            "cfner's score is the probability of the type against its own Other, which stays what it is when "
+            "Types of this model are decided independently, each against its own Other class. "
+            "cfner's score is the probability of the type against its own Other, which does not change when "
             "types are added. The pipeline's is a softmax over all labels, in which `O` shrinks with every "
-            "type: nine types that are each 90 % sure that a word is none of theirs leave `O` 50 %. So do "
-            "not use a threshold of the one for the other"
+            "type: if nine types each give a word 90 % for their own Other, `O` gets 50 %. So do "
+            "not use a threshold of one for the other"
         )
     if report.calibration is not None:
         meaning += (

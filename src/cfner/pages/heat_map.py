@@ -9,7 +9,7 @@ from cfner.evaluation.forgetting import StepMatrix
 from cfner.pages import svg
 
 _CELL_H, _GAP, _BETWEEN = 24, 3, 30
-_HEAD = 44  # of a row of panels: their names and those of the columns
+_HEAD = 44  # height of the names of panels and columns
 _WIDEST = 1000
 
 
@@ -20,7 +20,7 @@ class Heat:
     name: str
     rows: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]  # by row
-    apart: int = 0  # so many last rows stand apart, in bold
+    apart: int = 0  # the last rows to set apart, in bold
 
     @property
     def steps(self) -> int:
@@ -33,7 +33,7 @@ def heat_maps(matrices: Mapping[str, StepMatrix], title: str) -> str:
 
 
 def heat_picture(panels: Sequence[Heat], title: str) -> svg.Svg:
-    """Panels with the same rows, beside one another while there is room, then below."""
+    """Panels with the same rows, side by side while there is room, then below."""
     first = panels[0]
     cell = 58 if first.steps <= 6 else 44 if first.steps <= 10 else 34
     labels = min(190.0, max(80.0, *(svg.width_of(row) for row in first.rows))) + 16
@@ -84,7 +84,7 @@ def _cell(x: float, y: float, value: float | None, width: int) -> str:
     if value is None:
         return svg.rect(x, y, width, _CELL_H, "v-empty", opacity=0.4)
     share = min(max(value / 100, 0), 1)
-    # strength rises with the value, so the map also reads in grey
+    # opacity rises with the value, so the map is readable in grey
     ink = "v-low" if share < 0.55 else "v-mid" if share < 0.75 else "v-high"
     shown = svg.text(x + width / 2, y + 16, f"{value:.0f}", anchor="middle", ink=ink)
     return svg.rect(x, y, width, _CELL_H, "v-heat", opacity=0.05 + 0.9 * share) + shown

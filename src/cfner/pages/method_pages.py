@@ -19,9 +19,9 @@ from cfner.objective.own_others import ClassifyGroups, KeepGroups
 from cfner.objective.schedules import Curriculum
 from cfner.objective.terms import Objective, Term
 
-# The step that weights are worked out for: four old types, one new one, ten epochs.
+# Example step for computing weights: four old types, one new one, ten epochs.
 _EXAMPLE, _MORE_OLD = ExampleContext(4, 1), ExampleContext(16, 1)
-_NO_OLD = ExampleContext(0, 5)  # of a bound that starts from scratch
+_NO_OLD = ExampleContext(0, 5)  # for bounds that start from scratch
 _ROLES = {"learn_new": "learn the new", "keep_old": "keep the old"}
 _SYMBOLS = (
     "E tokens carry a label of the step's types, O tokens the label O. $y_i$ is a token's label, $p_i$ the "
@@ -49,8 +49,8 @@ first step is plain cross-entropy for all of them. `cfner methods` lists them wi
 
 
 def method_pages() -> dict[str, str]:
-    """File name -> text of every page, the index included: of the methods of this program and of installed
-    packages, not of those in a file that somebody uses.
+    """File name -> text of every page, including the index: for methods of cfner and of installed packages,
+    not for methods in a user's file.
     """
     kinds = [method_class(name) for name in method_names()] + [wrapper_class(n) for n in wrapper_names()]
     installed = [k for k in kinds if k.__module__.startswith("cfner.") or package_of(k.name) is not None]
@@ -161,7 +161,7 @@ def _weight(example: float, more_old: float) -> str:
 
 
 def _settings(term: Term) -> str:
-    """Numbers that the term itself holds, such as temperatures and margins."""
+    """The term's own numbers, such as temperatures and margins."""
     own = [
         f"`{field.name}` = {getattr(term, field.name)}"
         for field in fields(term)
@@ -200,7 +200,7 @@ def _effect(term: Term) -> str:
 
 
 def _matched_in(term: Term, usual: str) -> str:
-    """Among whom matches are looked for."""
+    """The tokens that matches are searched among."""
     if not isinstance(term, ClassifyGroups | KeepGroups):
         return usual
     return "its type's group" if usual else " of the same group, in which they are read"
@@ -215,7 +215,7 @@ def _selection(curriculum: Curriculum) -> str:
 
 
 def _habits(method: Method) -> str:
-    """What a method does beside its losses."""
+    """What a method does besides its losses."""
     lines = []
     if type(method).views is not Method.views:
         lines.append(_first_paragraph(type(method).views))

@@ -1,4 +1,4 @@
-"""What every page that is written to a file shares: one self-contained file, in which text stays text."""
+"""The frame of every HTML page that is written to a file: self-contained, with escaped text."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from cfner.corpus.writers import whole_file
 from cfner.files.html import text
 
 CSS: Final = Path(__file__).parent / "css"
-# no script, nothing from elsewhere, only the page's own style sheet, known by its hash
+# no script, no external resources, only the page's own style sheet, identified by its hash
 _POLICY = "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
 
 
 def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "") -> str:
-    """The page, in UTF-8 once encoded. ``parts`` are markup, made with ``text`` and ``word``
-    of ``files.html``, without ``style`` attributes: the policy allows none.
+    """The complete page, to be encoded as UTF-8. ``parts`` are markup, made with ``text`` and ``word`` of
+    ``files.html``, without ``style`` attributes, which the policy forbids.
 
-    ``sheet`` names the file of ``css/`` that is added to what all pages share, ``style`` is added to both.
+    ``sheet`` names a file of ``css/`` to add to the shared style; ``style`` is added to both.
     """
     style = "".join((CSS / f"{name}.css").read_text("utf-8") for name in ("palette", "house", sheet)) + style
     policy = _POLICY.format(hash=b64encode(sha256(style.encode()).digest()).decode())
@@ -38,7 +38,7 @@ def whole_page(title: str, sheet: str, parts: Iterable[str], *, style: str = "")
 
 
 def table(heads: str, rows: str, kind: str = "") -> str:
-    """A table of ready cells and rows."""
+    """A table of finished cells and rows."""
     named = f" class='{kind}'" if kind else ""
     return f"<table{named}><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -48,7 +48,7 @@ def head(*names: str) -> str:
 
 
 def figure(value: int, what: str, note: str) -> str:
-    """What stands in one of the boxes under ``.figures``."""
+    """The content of a box in ``.figures``."""
     return f"<b>{value:,}</b><span>{text(what)}</span><small>{text(note)}</small>"
 
 

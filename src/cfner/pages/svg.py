@@ -1,7 +1,7 @@
-"""Drawing as plain SVG: no plotting library, sharp at any size, light and dark as the reader's system is.
+"""Draw plain SVG: no plotting library, sharp at any size, light or dark like the reader's system.
 
-Colours are classes, so that one style serves a picture in a file and many pictures in one page. All text is
-escaped here, and nowhere else.
+Colours are classes, so that pictures in files and in pages share one style. All text is escaped here, and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 from cfner.files.safe_text import visible
 
 SERIES: Final = 8
-# Also told apart without colour: by their dashes and marks, and by names written beside them.
+# Series also differ without colour: by dashes, marks and names.
 _LIGHT = ("#0b5c63", "#d9480f", "#5f3dc4", "#a87400", "#1971c2", "#c2255c", "#4f7f0a", "#495057")
 _DARK = ("#5fd6c4", "#ff9a62", "#b197fc", "#f2c14e", "#74c0fc", "#ff8fab", "#a9e34b", "#ced4da")
-_NARROWEST = 0.6  # sign, as a share of its height
+_NARROWEST = 0.6  # character width, as a share of its height
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "", "7 3", "2 3", "9 3 2 3")
 
 
@@ -43,7 +43,7 @@ def _scheme(
     return "".join(rules)
 
 
-# "low", "mid" and "high" are inks on cells of rising strength; each scheme turns over at another strength
+# "low", "mid" and "high" are inks on cells of rising opacity; each scheme inverts at a different opacity
 STYLE: Final = (
     _scheme("#ffffff", "#1f2328", "#57606a", "#e3e1dc", "#0d5e63", "#1f2328", "#ffffff", "#1f2328", _LIGHT)
     + "@media (prefers-color-scheme: dark){"
@@ -63,12 +63,12 @@ class Svg:
 
     @classmethod
     def titled(cls, title: str, width: float, height: float, parts: Sequence[str]) -> Svg:
-        """With its title in the upper left corner, and as wide as that needs."""
+        """With a title in the upper left corner, wide enough for it."""
         wide = max(width, width_of(title, 15) + 28)
         return cls(title, round(wide), round(height), (text(14, 24, title, size=15, weight=600), *parts))
 
     def inline(self) -> str:
-        """For a page that holds ``STYLE`` already."""
+        """For a page that already contains ``STYLE``."""
         return self._markup("")
 
     def file(self) -> str:
@@ -96,7 +96,7 @@ def text(
     ink: str = "v-ink",
     room: float | None = None,
 ) -> str:
-    """One line. With ``room`` (in pixels) it is shortened to fit, and whole in the tooltip."""
+    """One line. With ``room`` (in pixels) it is shortened to fit, with the complete text in the tooltip."""
     shown = value if room is None else fitted(value, room, size)
     whole = "" if shown == value else f"<title>{clean(value)}</title>"
     bold = f' font-weight="{weight}"' if weight != 400 else ""
@@ -152,17 +152,17 @@ def dot(x: float, y: float, series: int, size: float, *, hollow: bool = False) -
 
 
 def clean(value: str) -> str:
-    """Escaped, in one line, and without what cannot be seen, some of which XML does not allow at all."""
+    """Escaped, in one line, without invisible characters, some of which XML forbids."""
     return escape(visible(value), quote=True)
 
 
 def width_of(value: str, size: int = 12) -> float:
-    """About how wide a text is at most, in pixels; no font is asked."""
+    """Estimated maximum width of a text in pixels, without a font."""
     return sum(_share(sign) for sign in value) * size
 
 
 def _share(sign: str) -> float:
-    """Of the height, in a wide sans-serif font."""
+    """The character's width as a share of its height, in a wide sans-serif font."""
     if unicodedata.east_asian_width(sign) in "WF" or sign in "MWmw@%":
         return 1.0
     return 0.74 if sign.isupper() else _NARROWEST
@@ -171,7 +171,7 @@ def _share(sign: str) -> float:
 def fitted(value: str, room: float, size: int = 12) -> str:
     if width_of(value, size) <= room:
         return value
-    kept = value[: max(0, int(room / (_NARROWEST * size)) + 1)]  # more cannot fit, however narrow
+    kept = value[: max(0, int(room / (_NARROWEST * size)) + 1)]  # more characters never fit
     while kept and width_of(kept + "…", size) > room:
         kept = kept[:-1]
     return kept + "…"
