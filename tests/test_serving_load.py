@@ -473,5 +473,5 @@ def test_a_port_in_use_is_told_before_the_model_is_loaded(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64])
 def test_a_name_that_no_machine_can_have_is_told(tmp_path: Path, host: str) -> None:
-    with pytest.raises(ConfigError, match="no machine can have that name"):
+    with pytest.raises(ConfigError, match="not a valid host name"):
         serve(tmp_path, ServeSettings(host=host, api_key="a-key-that-is-long-enough"))

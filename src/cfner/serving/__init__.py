@@ -1,1 +1,1 @@
-"""Serve a model: an HTTP interface and a page. Nothing in here can train."""
+"""Serve a model: an HTTP interface and a page. Nothing here can train."""

@@ -1,10 +1,9 @@
-"""Who is let into the queue: those who will be answered soon. The others are told at once, not late.
+"""Admission control: accept requests that can be answered soon, and refuse the others at once.
 
-What a request costs is estimated from its length. How long it would wait follows from what is computed now
-and what waits already. Usually a request may wait ``max_wait_seconds``, or as long as it takes itself, so
-that a burst gets through. When far more is asked for than can be computed, that would make everybody wait
-for as long, all the time. Then a request is let in only if it can begin soon, compared with what it takes
-itself, and only if nobody who is in already is answered much later for it.
+The cost of a request is estimated from its length, and its wait from the current batch and the queue. Usually
+a request may wait ``max_wait_seconds``, or its own computing time if longer, so that bursts get through.
+Under overload that would make every request wait that long. Then a request is accepted only if it can start
+soon, relative to its own computing time, and does not delay queued requests much.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from typing import Final, Protocol
 from cfner.serving.http_errors import busy
 from cfner.serving.settings import ServeSettings
 
-_PER_TEXT: Final = 32  # what a text costs beside its characters, in characters: its window's first and last
+_PER_TEXT: Final = 32  # fixed cost of a text in characters, for the special tokens of its window
 _PROBE: Final = "Ada Lovelace lived in London."
-_CALM, _PRESSED = 1.0, 0.3  # how long a request may be expected to wait, in times that it takes itself
-_COMPANY: Final = 0.3  # how much longer others may make it wait who join its batch
-_MEMORY: Final = 1.0  # seconds; how far back what was asked for counts
+_CALM, _PRESSED = 1.0, 0.3  # longest expected wait, in multiples of the request's own time
+_COMPANY: Final = 0.3  # how much longer requests that join its batch may make it wait
+_MEMORY: Final = 1.0  # seconds over which the load is averaged
 _LEARNING: Final = 0.1  # weight of the latest batch in the pace
 
 
 class Waiting(Protocol):
-    """A request in the queue: what is left of it to compute, and when it should have been answered."""
+    """A request in the queue: how much of it is left to compute, and its deadline."""
 
     left: int
     due: float
 
 
 def size(texts: Sequence[str]) -> int:
-    """How much there is to compute, in characters."""
+    """The cost in characters."""
     return sum(map(len, texts)) + _PER_TEXT * len(texts)
 
 
@@ -49,7 +48,7 @@ class Cost:
     def measured(
         cls, tag: Callable[[Sequence[str]], object], clock: Callable[[], float] = time.perf_counter
     ) -> Cost:
-        """Of a model on this machine. The first calls of a model are slow, so the fastest of three counts."""
+        """Measure a model on this machine. The first calls are slow, so the fastest of three counts."""
 
         def seconds(texts: Sequence[str]) -> float:
             started = clock()
@@ -66,7 +65,7 @@ class Cost:
 
 
 class Admission:
-    """The clock of the queue. Used from the event loop only."""
+    """Estimates waiting times. Use it from the event loop only."""
 
     def __init__(
         self, settings: ServeSettings, cost: Cost, clock: Callable[[], float] = time.monotonic
@@ -75,37 +74,37 @@ class Admission:
         self.clock = clock
         self._cost = cost
         self._pace = 1.0  # measured over estimated seconds of the latest batches
-        self._calm_pace = 1.0  # the same, of batches that were computed in peace
+        self._calm_pace = 1.0  # the same, for batches without other load
         self._asked, self._asked_at = 0.0, clock()
         self._batch_started: float | None = None
         self._batch_seconds = 0.0
 
     @property
     def load(self) -> float:
-        """Seconds of work that were asked for, lately, in a second; more than 1 cannot be done."""
+        """Recent load: seconds of work requested per second; more than 1 is overload."""
         return self._asked * math.exp((self._asked_at - self.clock()) / _MEMORY) / _MEMORY
 
     @property
     def overloaded(self) -> bool:
-        """Whether more is asked for than can be done, and than may wait."""
+        """Whether the load is more than can be computed and queued."""
         return self.load > 1 + 2 * self.settings.max_wait_seconds
 
     @property
     def batch_size(self) -> int:
-        """Characters that are computed in ``batch_seconds``."""
+        """The number of characters computed in ``batch_seconds``."""
         each = self._cost.each * self._pace
         left = self.settings.batch_seconds - self._cost.fixed * self._pace
         return max(1, min(self.settings.batch_characters, int(left / each)))
 
     def ask(self, characters: int) -> None:
-        """Count what is asked for, whether or not it is let in."""
-        share = characters / self.settings.batch_characters  # of a batch that others fill up
-        # one request alone is never an overload
+        """Count a request, whether or not it is accepted."""
+        share = characters / self.settings.batch_characters  # of a batch shared with other requests
+        # a single request is never an overload
         seconds = min(self._pace * (share * self._cost.fixed + characters * self._cost.each), _MEMORY)
         self._asked, self._asked_at = self.load * _MEMORY + seconds, self.clock()
 
     def due(self, characters: int) -> float:
-        """When a request that comes now should be answered, if it is let in."""
+        """The deadline of a request that arrives now, if it is accepted."""
         alone = self._alone(characters)
         if self.overloaded:
             return self.clock() + (1 + _PRESSED + _COMPANY) * alone
@@ -115,9 +114,9 @@ class Admission:
         """Raise a refusal if a request of this size could not be answered in time."""
         waiting = [job for job in queue if job.left > 0]
         if not waiting and self._batch_started is None:
-            return  # nothing to do: whatever it takes, it cannot begin sooner
+            return  # the server is idle: the request can start at once
         now, running = self.clock(), self._rest_of_batch()
-        # turns are taken, so of a longer request at most as much comes first as of this one, and a batch
+        # requests are interleaved: of a longer one, at most this one's size and one batch are computed first
         turn = characters + self.batch_size
         answered = now + running + self._time(characters + sum(min(job.left, turn) for job in waiting))
         late = answered - self.due(characters)
@@ -138,14 +137,14 @@ class Admission:
             self._batch_started = None
             return
         seconds, self._batch_started = self.clock() - self._batch_started, None
-        # one hiccup of the machine is not its pace
+        # one slow batch does not change the pace much
         pace = min(max(seconds / self._cost(characters), self._pace / 4), 4 * self._pace)
         self._pace += _LEARNING * (pace - self._pace)
         if self.load < 0.5:
             self._calm_pace += _LEARNING * (pace - self._calm_pace)
 
     def _alone(self, characters: int) -> float:
-        """Seconds that a request takes on a server that does nothing else."""
+        """Seconds that a request takes on an otherwise idle server."""
         return self._time(characters) * (self._calm_pace / self._pace if self.overloaded else 1)
 
     def _time(self, characters: int) -> float:
@@ -156,4 +155,6 @@ class Admission:
         if self._batch_started is None:
             return 0.0
         so_far = self.clock() - self._batch_started
-        return max(self._batch_seconds - so_far, so_far / 4)  # one that takes too long takes longer still
+        return max(
+            self._batch_seconds - so_far, so_far / 4
+        )  # an overdue batch is expected to take longer still

@@ -1,4 +1,4 @@
-"""``/docs``: the OpenAPI description as a page, without scripts and without anything from elsewhere."""
+"""``/docs``: the OpenAPI description as a page, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHEETS = ("look/palette", "look/house", "api")
 
 
 def api_page(described: Mapping[str, Any], *, key: bool) -> str:
-    """``described``: the OpenAPI description. ``key``: whether the server asks for one."""
+    """``described``: the OpenAPI description. ``key``: whether the server requires an API key."""
     links = "".join(f'<link rel="stylesheet" href="/static/{name}.css">' for name in _SHEETS)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
@@ -42,7 +42,7 @@ def _example(key: bool) -> Iterator[str]:
     lines += ["""-d '{"texts": ["Ada Lovelace lived in London."]}'"""]
     shown = " \\\n  ".join(map(text, lines))
     yield f"<section><h2>Try it</h2><pre><code>{shown}</code></pre>"
-    yield "<p>ADDRESS is what stands in the address bar, up to the port.</p></section>"
+    yield "<p>ADDRESS is the address in the address bar, up to the port.</p></section>"
 
 
 def _route(method: str, path: str, route: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _schema_of(holder: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fields(schema: Mapping[str, Any], described: Mapping[str, Any]) -> str:
-    """A row per field, those of nested objects below theirs as ``results[].entities``."""
+    """A row per field; fields of nested objects follow, named like ``results[].entities``."""
     rows = (
         f"<tr><td><code>{text(name)}</code></td><td>{text(kind)}</td><td>{text(about)}</td></tr>"
         for name, kind, about in _walk(schema, described, "")
@@ -100,7 +100,8 @@ def _walk(
 def _kind(
     field: Mapping[str, Any], described: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any] | None, str]:
-    """In words, the schema of what it holds, and how that is named: ``[]`` in lists, ``{}`` in maps."""
+    """(the type in words, the schema of its items, the suffix of their names: ``[]`` for lists, ``{}`` for
+    maps)."""
     for option in field.get("anyOf", ()):
         if option.get("type") != "null":
             kind, nested, after = _kind(option, described)
@@ -118,11 +119,11 @@ def _kind(
 
 def _meaning(field: Mapping[str, Any]) -> str:
     """Its description, and its limits."""
-    told = [str(field.get("description", ""))]
+    parts = [str(field.get("description", ""))]
     if "maxItems" in field:
-        told.append(f"At most {field['maxItems']:,}.")
+        parts.append(f"At most {field['maxItems']:,}.")
     if "maxLength" in field:
-        told.append(f"At most {field['maxLength']:,} characters.")
+        parts.append(f"At most {field['maxLength']:,} characters.")
     if "maxLength" in field.get("items", {}):
-        told.append(f"Each has at most {field['items']['maxLength']:,} characters.")
-    return " ".join(part for part in told if part)
+        parts.append(f"Each has at most {field['items']['maxLength']:,} characters.")
+    return " ".join(part for part in parts if part)

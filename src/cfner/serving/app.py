@@ -1,4 +1,4 @@
-"""The application: its routes and what they share. ``create_app`` gives an ASGI application."""
+"""The ASGI application (``create_app``): its routes and their shared state."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from cfner.serving.schemas import (
 from cfner.serving.settings import ServeSettings
 from cfner.serving.steps import Steps
 
-mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, and browsers then refuse it
+mimetypes.add_type("text/javascript", ".js")  # some systems map it differently, and browsers then refuse it
 STATIC: Final = Path(__file__).parent / "static"
 
 
 class Service:
-    """What the routes share: the steps, the queue, the counters."""
+    """The shared state of the routes: the steps, the queue, the counters."""
 
     def __init__(self, source: str, settings: ServeSettings) -> None:
         self.settings = settings
@@ -57,11 +57,17 @@ class Service:
         metrics.gauge(
             "cfner_waiting_requests", "Requests accepted and not answered.", lambda: batcher.waiting
         )
-        metrics.gauge("cfner_waiting_characters", "Characters of them.", lambda: batcher.waiting_characters)
         metrics.gauge(
-            "cfner_load", "Seconds of work asked for in a second, lately.", lambda: round(admission.load, 3)
+            "cfner_waiting_characters",
+            "Characters of the requests that are waiting.",
+            lambda: batcher.waiting_characters,
         )
-        metrics.gauge("cfner_current_step", "The step that is served.", lambda: steps.current.number)
+        metrics.gauge(
+            "cfner_load",
+            "Recent load: seconds of work requested per second.",
+            lambda: round(admission.load, 3),
+        )
+        metrics.gauge("cfner_current_step", "The current step.", lambda: steps.current.number)
         metrics.gauge(
             "cfner_degraded",
             "1 when the folder's current step could not be loaded.",
@@ -84,10 +90,11 @@ class Service:
             self.steps.close()
 
     async def read(self, request: Request) -> PredictRequest:
-        """The request's body, checked."""
+        """The validated body of a request."""
         length = declared_length(request)
         self.bodies.refuse_if_too_large(length or 0)
-        self.batcher.refuse_if_full(length)  # before anything is read
+        self.batcher.refuse_if_full(length)  # before reading anything
+
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" or "content-encoding" in request.headers:
             raise refusal(415, "Send JSON, uncompressed: 'Content-Type: application/json'.", close=True)
@@ -140,7 +147,7 @@ class Service:
 def create_app(source: str | Path, settings: ServeSettings | None = None) -> FastAPI:
     """An ASGI application that serves a model folder or a Hugging Face checkpoint.
 
-    Loads the model first: one that cannot be loaded is an error here, not later.
+    Loads the model at once, so that a model that cannot be loaded raises here, not later.
     """
     settings = settings or ServeSettings()
     service = Service(str(source), settings)
@@ -149,7 +156,7 @@ def create_app(source: str | Path, settings: ServeSettings | None = None) -> Fas
         version=version("cfner"),
         description=DESCRIPTION,
         lifespan=service.running,
-        docs_url=None,  # FastAPI's pages load scripts from elsewhere: see api_page
+        docs_url=None,  # FastAPI's pages load external scripts: see api_page
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -169,17 +176,17 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         dependencies=key,
         openapi_extra=json_body(service.request_model),
         responses=refusals(401, 404, 408, 413, 415, 422, 429, 503),
-        response_model_exclude_none=True,  # a score that was not asked for
+        response_model_exclude_none=True,  # leaves out scores that were not requested
     )
     async def predict(request: Request) -> PredictAnswer:
-        """Find the entities of one text or many."""
+        """Find the entities in one text or many."""
         asked = await service.read(request)
         answer = asyncio.ensure_future(service.predict(asked))
-        gone = asyncio.ensure_future(request.receive())  # after the body there is only 'disconnected' to hear
+        gone = asyncio.ensure_future(request.receive())  # after the body, only 'disconnected' can follow
         try:
             await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():  # nobody is there to read it, so nothing need be computed
-                raise refusal(499, "The client went away.")
+            if not answer.done():  # the client has disconnected, so stop computing
+                raise refusal(499, "The client disconnected.")
             return answer.result()
         finally:
             gone.cancel()
@@ -194,8 +201,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/health", responses={**refusals(), 503: stopping})
     async def health(response: Response) -> Health:
-        """Whether requests are answered. 200 also when degraded (an older step still answers) or failing (the
-        last batch failed, the next may not)."""
+        """Whether requests are answered. Returns 200 also when degraded (an older step still answers) or
+        failing (the last batch failed, the next may succeed)."""
         found = service.health()
         response.status_code = 503 if found.status == "stopping" else 200
         return found
@@ -203,8 +210,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", dependencies=key, responses=refusals(401), response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         """Counters for Prometheus."""
-        told = generate_latest(service.metrics.registry)
-        return PlainTextResponse(told, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        counters = generate_latest(service.metrics.registry)
+        return PlainTextResponse(counters, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:

@@ -1,6 +1,6 @@
-"""Requests that wait at the same moment are computed together, in one thread, in turns that stay short.
+"""Compute waiting requests together, in one thread, in short batches.
 
-The event loop owns the queue, so it needs no lock; it only hands a batch to the thread and awaits it.
+The event loop owns the queue, so it needs no lock. It passes one batch at a time to the thread and awaits it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class _Job:
     step: ServedStep
     texts: Sequence[str]
     answer: asyncio.Future[list[Found]]
-    left: int  # size of the texts that no batch has taken yet
+    left: int  # size of the texts that are not in a batch yet
     due: float
     found: list[Found] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
-        if not self.answer.done():  # its client may have gone away
+        if not self.answer.done():  # its client may have disconnected
             self.answer.set_exception(error)
 
 
-_Turn = tuple[_Job, Sequence[str]]  # a request, and those of its texts that are computed now
+_Turn = tuple[_Job, Sequence[str]]  # a request, and its texts in the current batch
 
 
 class Batcher:
@@ -58,7 +58,7 @@ class Batcher:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="cfner-tag")
 
     def refuse_if_full(self, length: int | None) -> None:
-        """Say no at once rather than late: before anything of a request is read but its length."""
+        """Refuse at once if the queue is full, knowing only the length of a request."""
         self._refuse_if_too_many(length or 0)
         if length is None:
             return
@@ -77,7 +77,7 @@ class Batcher:
 
     @contextmanager
     def admitted(self, texts: Sequence[str]) -> Iterator[None]:
-        """Hold a place in the queue, or raise a refusal."""
+        """Reserve a place in the queue, or raise a refusal."""
         characters = sum(map(len, texts))
         self.admission.ask(size(texts))
         self._refuse_if_too_many(characters)
@@ -91,7 +91,8 @@ class Batcher:
             self.waiting_characters -= characters
 
     async def tag(self, step: ServedStep, texts: Sequence[str]) -> list[Found]:
-        """The entities of each text, all by the same step. Cancelling the call takes it off the queue."""
+        """The entities of each text, all from the same step. Cancelling the call removes it from the
+        queue."""
         if not texts:
             return []
         answer: asyncio.Future[list[Found]] = asyncio.get_running_loop().create_future()
@@ -110,7 +111,7 @@ class Batcher:
                 self._wake.clear()
 
     def _next_turns(self) -> list[_Turn]:
-        """Texts of the oldest request, and of others for the same step, as many as make one batch."""
+        """One batch: texts of the oldest request, filled up with other requests for the same step."""
         self._jobs = deque(self._unanswered())
         turns: list[_Turn] = []
         texts_left, characters_left = self.settings.batch_texts, self.admission.batch_size
@@ -119,7 +120,7 @@ class Batcher:
                 continue
             taken: list[str] = []
             for text in job.texts[len(job.found) :]:
-                # a first text that is too long for any batch is one by itself
+                # a first text that is too long for any batch is computed alone
                 if (turns or taken) and (texts_left < 1 or size([text]) > characters_left):
                     break
                 taken.append(text)
@@ -132,7 +133,7 @@ class Batcher:
         return turns
 
     def _unanswered(self) -> list[_Job]:
-        """Without those whose client went away."""
+        """Drop requests whose client disconnected."""
         return [job for job in self._jobs if not job.answer.done()]
 
     async def _compute(self, turns: list[_Turn]) -> None:
@@ -141,17 +142,17 @@ class Batcher:
         self.admission.batch_begins(size(texts))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._worker, tag, texts)
-        except Exception:  # whatever the model runs into, the server goes on
+        except Exception:  # the server must survive any error of the model
             self.admission.batch_ends(size(texts), failed=True)
             self.metrics.failed_batches.inc()
             self.failing = True
-            if len(turns) > 1:  # one of them is to blame, the others are not
+            if len(turns) > 1:  # only one of the requests may be the cause
                 for turn in turns:
                     await self._compute([turn])
                 return
             log.exception("a batch of %d texts failed", len(texts))
-            told = "The model could not compute this; the server's log says why."
-            turns[0][0].fail(refusal(503, told, retry=1))
+            detail = "The model failed on this request; see the server's log."
+            turns[0][0].fail(refusal(503, detail, retry=1))
             return
         self.admission.batch_ends(size(texts))
         self.failing = False
@@ -163,11 +164,11 @@ class Batcher:
             job.found += itertools.islice(rest, len(taken))
             if len(job.found) == len(job.texts) and not job.answer.done():
                 job.answer.set_result(job.found)
-        # a long request goes behind those that came meanwhile, so that it holds nobody up
+        # a long request moves behind newer ones, so that it does not block them
         self._jobs.rotate(-1)
 
     async def close(self) -> None:
-        """Refuse what comes now, fail what is left; the batch being computed is waited for."""
+        """Refuse new requests and fail the waiting ones; wait for the current batch."""
         self.closing = True
         for job in self._jobs:
             job.fail(stopping())

@@ -1,8 +1,8 @@
-"""Connections that are given up: of clients that are too slow, and of the idlest when there are too many.
+"""Close connections of clients that are too slow, and the longest idle ones if there are too many.
 
-uvicorn has no settings for this. All that is used of its protocol is what asyncio promises of any protocol
-(connection made and lost, data received, writing paused and resumed). Whether a request is being answered is
-seen from the other side, where the application is called.
+uvicorn has no settings for this. This code uses only the asyncio protocol interface (connection made and
+lost, data received, writing paused and resumed). The application call shows whether a request is being
+answered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Connection:
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self.loop = asyncio.get_running_loop()
-        self.requests = 0  # that are being answered
+        self.requests = 0  # being answered
         self.idle_since = self.loop.time()
         self.lost = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -41,7 +41,7 @@ class _Connection:
 
 
 class Connections:
-    """The application, as a server calls it, and the protocol class to run it with."""
+    """Wraps the application, and provides the protocol class to run it with."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self.app = app
@@ -55,11 +55,11 @@ class Connections:
             return
 
         async def send_if_open(message: Message) -> None:
-            # what turned into nonsense was answered with 400 and closed: there is nothing left to answer
+            # an invalid request was answered with 400 and closed: there is nothing left to answer
             if not connection.transport.is_closing():
                 try:
                     await send(message)
-                except h11.LocalProtocolError:  # of a request behind this one, see below
+                except h11.LocalProtocolError:  # from a pipelined request, see below
                     connection.transport.close()
 
         connection.keep("request")
@@ -71,7 +71,7 @@ class Connections:
             connection.idle_since = connection.loop.time()
             if connection.transport.is_closing():
                 connection.cut_off_in(self.settings.stuck_seconds, "writing")
-                await connection.lost.wait()  # until then uvicorn would miss an answer
+                await connection.lost.wait()  # until then uvicorn expects an answer
 
     def _add(self, transport: asyncio.Transport) -> _Connection:
         connection = _Connection(transport)
@@ -100,9 +100,11 @@ class Connections:
             def data_received(self, data: bytes) -> None:
                 try:
                     super().data_received(data)
-                except h11.LocalProtocolError:  # nonsense, and an answer has begun that cannot become a 400
+                except (
+                    h11.LocalProtocolError
+                ):  # invalid data after an answer has started, so no 400 is possible
                     self._watched.transport.close()
-                if not self._watched.requests:  # a head has begun, or the rest of a body that was refused
+                if not self._watched.requests:  # the start of a request, or the rest of a refused body
                     self._watched.cut_off_in(settings.header_seconds, "request")
 
             def pause_writing(self) -> None:
@@ -117,6 +119,6 @@ class Connections:
 
 
 def _address(transport: asyncio.Transport) -> tuple[str, int] | None:
-    """As ASGI names the client."""
+    """The client's address as in ASGI."""
     peer = transport.get_extra_info("peername")
     return None if peer is None else (peer[0], peer[1])

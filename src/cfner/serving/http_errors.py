@@ -1,4 +1,4 @@
-"""Why a request is not answered, each with its HTTP status. The detail is for the client: no paths in it."""
+"""HTTP errors. Their details go to the client, so they contain no paths."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 
 
 def refusal(status: int, detail: str, *, retry: float | None = None, close: bool = False) -> HTTPException:
-    """``retry``: seconds after which it may be tried again. ``close``: the connection is given up, because
-    the rest of the request is not going to be read."""
+    """``retry``: seconds after which the client may try again. ``close``: close the connection, because the
+    rest of the request will not be read."""
     headers = {}
     if retry is not None:
         headers["Retry-After"] = str(min(max(math.ceil(retry), 1), 30))
@@ -19,7 +19,7 @@ def refusal(status: int, detail: str, *, retry: float | None = None, close: bool
 
 
 def busy(seconds: float = 1.0) -> HTTPException:
-    """``seconds``: how much sooner others must be answered before there is room."""
+    """``seconds``: the time until there is room."""
     return refusal(429, "Too many requests are waiting. Try again in a moment.", retry=seconds)
 
 

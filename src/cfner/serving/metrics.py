@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus. A registry per server: two in one process do not mix."""
+"""Counters for Prometheus, in one registry per server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 
 class Metrics:
-    """Labels are the server's own routes, methods and status codes, never anything that a client sent."""
+    """Labels are the server's routes, methods and status codes, never client input."""
 
     def __init__(self) -> None:
         self.registry = to = CollectorRegistry()
@@ -30,5 +30,5 @@ class Metrics:
         self.batch_texts = Histogram("cfner_batch_texts", together, buckets=SIZES, registry=to)
 
     def gauge(self, name: str, meaning: str, read: Callable[[], float]) -> None:
-        """``read`` is asked whenever somebody looks."""
+        """``read`` is called whenever metrics are collected."""
         Gauge(name, meaning, registry=self.registry).set_function(read)

@@ -1,4 +1,4 @@
-"""Between network and application: who is let in, what answers carry, how much of a request is read."""
+"""Between network and application: access control, security headers, limits on request bodies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# the pages hold nothing secret, and must be there to ask for the key; health says no more than a probe needs
+# the pages contain no secrets, and must load to ask for the key; health returns only what a probe needs
 OPEN_TO_ALL: Final = frozenset({"/", "/docs", "/health", "/favicon.ico"})
 _METHODS: Final = frozenset({"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
 _ROUTES: Final = frozenset(
@@ -73,8 +73,8 @@ class Guard:
         except Exception:
             log.exception("a request failed")
             if started:
-                raise  # too late for a status: let the connection break
-            answer = JSONResponse({"detail": "An error of the server; its log says more."}, 500)
+                raise  # the status was already sent: close the connection
+            answer = JSONResponse({"detail": "Internal server error; see the server's log."}, 500)
             await answer(scope, receive, send_guarded)
 
     def _refusal(self, headers: Headers, path: str) -> JSONResponse | None:
@@ -96,7 +96,7 @@ def _is_page(path: str) -> bool:
 
 
 def _digest(key: bytes) -> bytes:
-    """Of equal length for all keys, so that comparing tells nothing about the length either."""
+    """A digest of fixed length, so that comparing does not reveal the length of the key."""
     return hashlib.sha256(key).digest()
 
 
@@ -114,7 +114,7 @@ def _host(header: str) -> str:
 
 @dataclass(eq=False)
 class BodyReader:
-    """Reads request bodies up to the limit, not a byte further, and not for ever."""
+    """Reads request bodies, up to a size and a time limit."""
 
     settings: ServeSettings
     held: int = 0  # bytes of all bodies being read
@@ -132,7 +132,7 @@ class BodyReader:
         except TimeoutError:
             raise refusal(408, "The request did not arrive in time.", close=True) from None
         except ClientDisconnect:
-            raise refusal(400, "The request broke off.", close=True) from None
+            raise refusal(400, "The request was incomplete.", close=True) from None
         finally:
             self.held -= len(body)
         return bytes(body)
@@ -143,7 +143,7 @@ class BodyReader:
 
 
 def declared_length(request: Request) -> int | None:
-    """Bytes that a request announces; None if it does not, far too many if it says nonsense."""
+    """The Content-Length of a request; None if missing, more than any limit if invalid."""
     declared = request.headers.get("content-length")
     if declared is None:
         return None

@@ -1,4 +1,4 @@
-"""What the OpenAPI description says beyond what FastAPI finds by itself."""
+"""Additions to the OpenAPI description that FastAPI generates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel
 
 DESCRIPTION: Final = (
-    "Named entities of texts. Every answer names the step of the model that it is from; all texts of one "
-    "request are answered by the same step. A text gets the same answer whatever is computed along with it."
+    "Named entities of texts. Every answer names the step of the model that computed it; all texts of one "
+    "request are answered by the same step. The answer to a text does not depend on other requests."
 )
-# only to describe the key: the middleware asks for it before anything is routed
+# only for the description: the middleware checks the key before routing
 KEY: Final = [
     Security(HTTPBearer(scheme_name="bearer", auto_error=False)),
     Security(APIKeyHeader(name="X-API-Key", scheme_name="header", auto_error=False)),
@@ -38,12 +38,12 @@ _PROBLEM: Final = {
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The statuses of a route other than 200, for its description."""
-    # spelt out, not as a model: FastAPI would describe it in the media type of the route's answers
-    told = {"application/json": {"schema": _PROBLEM}}
-    return {status: {"description": _MEANING[status], "content": told} for status in sorted({*statuses, 421})}
+    # written out, because FastAPI would describe a model in the media type of the route's answers
+    body = {"application/json": {"schema": _PROBLEM}}
+    return {status: {"description": _MEANING[status], "content": body} for status in sorted({*statuses, 421})}
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
-    """Of a route that reads its body by hand, within limits, so that FastAPI does not know it."""
+    """The body of a route that reads it itself, within limits, so that FastAPI does not know it."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}

@@ -1,10 +1,9 @@
-"""Text in, entities out, for many callers at once: nobody's answer depends on whose text came along.
+"""Tag texts of many callers in shared batches, with answers that do not depend on the other texts.
 
-Texts of several callers are computed in one batch. The last bits of a matrix product depend on the shape of
-its batch, so scores would differ in their seventh digit from call to call, and a word on the edge between two
-labels could fall to either side. Here the answer is by definition that of each window computed *alone*,
-rounded to ``DIGITS``. A batch only predicts it: wherever its noise could matter (a label on the edge, a score
-next to a rounding border) the window is computed again, alone.
+The last bits of a matrix product depend on the shape of its batch. So scores could differ in the seventh
+digit from call to call, and a word with two almost equal labels could get either. Here the answer is by
+definition that of each window computed *alone*, rounded to ``DIGITS``. Wherever the noise of a batch could
+change it (two labels almost equal, a score near a rounding boundary), the window is computed again, alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from cfner.network.prediction import Entity, entity_of
 from cfner.store.model_files import LoadedModel
 
 DIGITS: Final = 3
-# Between a window alone and in a batch at most 1.3e-6 was measured; eight times that is still a rare case.
+# The largest measured difference between a window alone and in a batch is 1.3e-6; NOISE is eight times that.
 NOISE: Final = 1e-5
 _WINDOWS_AT_A_TIME: Final = 16
 Floats = npt.NDArray[np.float64]
@@ -35,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 class Pipeline:
     """A model that tags texts. ``tag`` must not run twice at the same moment.
 
-    ``min_score``: mentions with a lower score, as rounded, are left out, and calibrated shifts do not count.
+    ``min_score``: mentions with a lower score, as rounded, are left out, and calibrated shifts are ignored.
     """
 
     def __init__(self, model: LoadedModel, min_score: float | None = None) -> None:
@@ -44,7 +43,7 @@ class Pipeline:
         self._decoder = model.decoder(min_score=min_score)
 
     def tag(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """The entities of each text: the same, to the last digit, in whatever company the text comes."""
+        """The entities of each text, identical to the last digit whatever other texts are in the batch."""
         sentences = [sentence_from_characters(text, [])[0] for text in texts]
         encoded = self.model.encode(sentences)
         found = _Words(encoded)
@@ -68,22 +67,22 @@ class Pipeline:
 
 
 class _Words:
-    """What is known of each word of an encoded text, by TokenRef."""
+    """The results for each word of an encoded text, by TokenRef."""
 
     def __init__(self, text: EncodedText) -> None:
         self.text = text
         self.ids = torch.zeros(text.words, dtype=torch.long)
         self.scores: Floats = np.zeros(text.words)
-        self.margins: Floats = np.zeros(text.words)  # how far from another label, as probability
+        self.margins: Floats = np.zeros(text.words)  # distance to the next label, as probability
         self.window_of = text.window_of_refs()
         self.alone = np.zeros(text.windows, dtype=bool)
 
     def take(self, windows: IntArray, refs: IntArray, logits: Tensor, decoder: Decoder) -> None:
-        """Keep what a batch says: logits [W, C] of the words ``refs`` [W]."""
+        """Store the results of a batch: logits [W, C] of the words ``refs`` [W]."""
         if not torch.isfinite(logits).all():
             raise ModelError(
-                "The model gives scores that are not numbers.",
-                remedy="Its weights are damaged: load another.",
+                "The model computes scores that are not numbers.",
+                remedy="Its weights are damaged: use another step or model.",
             )
         ids, scores = decoder.best(logits)
         self.ids[refs] = ids
@@ -93,7 +92,7 @@ class _Words:
             self.alone[windows] = True
 
     def doubtful(self, spans: Sequence[tuple[Span, ...]]) -> IntArray:
-        """Windows from a batch whose answer could be another one if they were computed alone."""
+        """Windows whose answer could change if they were computed alone."""
         unsure = self.margins <= 2 * NOISE
         first_words = self.text.sentence_bounds
         for sentence, marked in enumerate(spans):
@@ -106,7 +105,7 @@ class _Words:
 
 
 def _near_border(score: float) -> bool:
-    """Whether noise could round the score to another number."""
+    """Whether noise could change the rounded score."""
     scaled = score * 10**DIGITS + 0.5
     return abs(scaled - round(scaled)) <= NOISE * 10**DIGITS
 

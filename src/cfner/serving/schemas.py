@@ -1,4 +1,4 @@
-"""What goes over the wire, in both directions."""
+"""The schemas of requests and answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIVE = "give 'text' or 'texts'"
 
 
 def _whole(value: Any) -> Any:
-    """JSON knows one kind of number: 2.0 is the integer 2."""
+    """JSON has one kind of number: 2.0 is the integer 2."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -52,7 +52,7 @@ class PredictRequest(BaseModel):
 
 
 def limited_request(max_texts: int, max_text_length: int) -> type[PredictRequest]:
-    """The request with a server's limits, which its description then names."""
+    """The request schema with a server's limits, for validation and for the description."""
     text = Annotated[str, Field(max_length=max_text_length)]
 
     return create_model(
@@ -65,7 +65,7 @@ def limited_request(max_texts: int, max_text_length: int) -> type[PredictRequest
 
 
 def what_is_wrong(error: ValidationError) -> str:
-    """The first problem of a request, in one sentence that says what to send instead."""
+    """The first problem of a request, in one sentence with the remedy."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(part)[:50] for part in first["loc"])
     if first["type"] == "extra_forbidden":
@@ -95,7 +95,7 @@ class PredictAnswer(BaseModel):
     """``results`` has one item per text, in order. All of them are from one step."""
 
     step: int
-    hash: str = Field(description="What the step's seal says of its files; changes when they do.")
+    hash: str = Field(description="Hash of the step's files.")
     results: list[TaggedText]
 
 
@@ -118,8 +118,8 @@ class StepScores(BaseModel):
 class ScoreSeries(BaseModel):
     """Scores that were measured on one set of sentences, by step. Only these are comparable."""
 
-    label: str = Field(description="Where the sentences are from, how many they are, and their hash.")
-    recorded: bool = Field(description="False: the sentences are not known. The score stands alone.")
+    label: str = Field(description="The source, number and hash of the sentences.")
+    recorded: bool = Field(description="False: the sentences are unknown, so the score is not comparable.")
     hash: str | None
     sentences: int | None
     steps: dict[int, StepScores]
@@ -141,7 +141,7 @@ class StepEstimate(BaseModel):
 
 
 class StepFacts(BaseModel):
-    """What is known about a step. ``types``: all that it can find; ``learned``: those of its own data."""
+    """A step. ``types``: all types that it can find; ``learned``: the types that this step learned."""
 
     step: int
     name: str
@@ -152,9 +152,9 @@ class StepFacts(BaseModel):
     created: str | None = None
     method: str | None = None
     estimate: StepEstimate | None = Field(
-        default=None, description="How well its types were found when it was learned. Not part of a series."
+        default=None, description="Scores of its types when it was learned. Not part of a series."
     )
-    pruned: bool = Field(default=False, description="Its weights were removed; its record is left.")
+    pruned: bool = Field(default=False, description="Its weights were deleted; its record remains.")
     problem: str | None = Field(default=None, description="Why the step cannot be used, if it cannot.")
 
 
@@ -166,7 +166,8 @@ class ModelFacts(BaseModel):
     types: list[str]
     steps: list[StepFacts]
     series: list[ScoreSeries] = Field(
-        default=[], description="The one that covers most steps first; others are not comparable with it."
+        default=[],
+        description="The series that covers most steps comes first; the others are not comparable with it.",
     )
     max_text_length: int
     max_texts: int

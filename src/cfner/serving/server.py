@@ -1,4 +1,4 @@
-"""Run the application with uvicorn, and stop it in peace."""
+"""Run the application with uvicorn, and shut it down gracefully."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Serve a model folder or a Hugging Face checkpoint until SIGTERM or SIGINT.
 
-    What was accepted by then is still answered. ``ready`` is called with the address once it listens.
+    Requests accepted by then are still answered. ``ready`` is called with the address once it listens.
     """
     settings = settings or ServeSettings()
     with _listening(settings) as listening:
@@ -45,7 +45,7 @@ def serve(
 def in_background(source: str | Path, settings: ServeSettings | None = None) -> Iterator[str]:
     """Serve from a thread of this process, for notebooks and tests: ``with in_background(model) as url:``.
 
-    The default port is any that is free. On leaving, accepted requests are still answered.
+    By default, any free port is used. On exit, accepted requests are still answered.
     """
     settings = settings or ServeSettings(port=0)
     with _listening(settings) as listening:
@@ -55,7 +55,7 @@ def in_background(source: str | Path, settings: ServeSettings | None = None) -> 
         thread.start()
         while not started.wait(0.1):
             if not thread.is_alive():
-                raise ConfigError("The server did not start.", remedy="Its log says why.")
+                raise ConfigError("The server did not start.", remedy="See its log.")
         try:
             yield settings.url(listening.getsockname()[1])
         finally:
@@ -93,13 +93,14 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """uvicorn stops in peace on a signal and then raises it again, for who handled it before. That is this,
-    so that an orderly stop is exit code 0, and one that comes before uvicorn listens to signals is heard."""
+    """uvicorn shuts down gracefully on a signal, and then raises it again for the previous handler. This is
+    that
+    handler: a graceful stop gives exit code 0, and a signal before uvicorn handles signals is not lost."""
 
     def stop(*_: object) -> None:
         server.should_exit = True
 
-    if threading.current_thread() is not threading.main_thread():  # no other may handle signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may handle signals
         yield
         return
     before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -112,32 +113,32 @@ def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
 
 @contextmanager
 def _listening(settings: ServeSettings) -> Iterator[socket.socket]:
-    """Take the port before the model is loaded: a port in use is told at once."""
+    """Bind the port before loading the model, so that a port in use is reported at once."""
     host = settings.host.strip("[]")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listening = socket.socket(family, kind, protocol)
-        if sys.platform != "win32":  # there it would let two servers share a port
+        if sys.platform != "win32":  # on Windows it would let two servers share a port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-    except UnicodeError as error:  # of a name with a part that is empty or too long
+    except UnicodeError as error:  # the name has a part that is empty or too long
         raise ConfigError(
-            f"The address {settings.host} cannot be used: no machine can have that name.",
+            f"The address {settings.host} cannot be used: it is not a valid host name.",
             remedy="Give `host` an address or a name of this machine.",
         ) from error
     except OSError as error:
         raise ConfigError(
             f"The address {settings.host}, port {settings.port}, cannot be used ({error.strerror}).",
-            remedy="Choose another `port`, or stop the program that has it.",
+            remedy="Choose another `port`, or stop the program that uses it.",
         ) from error
     with listening:
         yield listening
 
 
 class VisibleFormatter(logging.Formatter):
-    """A log is read in a terminal, and a message may name labels of a model folder or a client's path."""
+    """Escapes control characters, because messages may contain untrusted labels or paths."""
 
     def format(self, record: logging.LogRecord) -> str:
         return "\n".join(map(visible, super().format(record).split("\n")))

@@ -1,4 +1,4 @@
-"""What a model folder says about its steps, without loading any of them."""
+"""Describe the steps of a model folder without loading them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("cfner.serving")
 class StepList:
     """All steps, oldest first, and the series of their scores.
 
-    ``looked_at``: what the steps and the files of scores were when they were read.
+    ``looked_at``: the state of the steps and score files when they were read.
     """
 
     steps: list[StepFacts]
@@ -40,8 +40,8 @@ class StepList:
 def read_steps(source: str | Path, known: StepList | None = None) -> StepList:
     """A step whose files cannot be read is listed with its problem.
 
-    ``known``: what was read before. Of a good step that still has its hash nothing is read again, nor are
-    scores while neither a step nor a file of scores has changed.
+    ``known``: the previous list. A good step with the same hash is not read again, and scores only if a step
+    or a score file has changed.
     """
     folder, found = ModelFolder(source), []
     described = {(facts.step, facts.hash): facts for facts in known.steps} if known is not None else {}
@@ -63,25 +63,25 @@ def read_steps(source: str | Path, known: StepList | None = None) -> StepList:
 
 
 def _signs(folder: ModelFolder) -> list[tuple[str, int, int, int]]:
-    """What changes when a file of scores does."""
+    """The state of the score files, to detect changes."""
     try:
         stats = ((file.name, file.lstat()) for file in score_files(folder))
         return [(name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats]
-    except (CfnerError, OSError):  # told when they are read
+    except (CfnerError, OSError):  # reported when they are read
         return [("", 0, 0, 0)]
 
 
 def _series(folder: ModelFolder, steps: Sequence[StepFacts]) -> list[ScoreSeries]:
-    """Scores are there to be looked at: whatever is wrong with them, the model goes on being served."""
+    """Scores are for display only: if they cannot be read, the model is still served."""
     try:
         read = [describe(folder.step(facts.step)) for facts in steps if facts.pruned or not facts.problem]
-        return [_told(one) for one in series_of(folder, read)]
+        return [_score_series(one) for one in series_of(folder, read)]
     except (CfnerError, OSError) as error:
         log.warning("the scores cannot be read: %s", error)
         return []
 
 
-def _told(series: Series) -> ScoreSeries:
+def _score_series(series: Series) -> ScoreSeries:
     on = series.on
     return ScoreSeries(
         label=series.label,

@@ -1,8 +1,7 @@
-"""The steps in memory: the current one, followed as the folder's pointer moves, and a few others on demand.
+"""The steps in memory: the folder's current one, which is followed, and a few others on demand.
 
-Loading and checking happen in a thread of their own, one step at a time. What became current is loaded next,
-however many requests wait for other steps. A request holds the step that it was given, so all its texts are
-answered by that one, whatever becomes current meanwhile.
+A separate thread loads and checks one step at a time. A new current step is loaded next, however many
+requests wait for other steps. A request keeps its step, so all its texts are answered by the same one.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from cfner.store.open import ModelRef, is_model_folder, open_model
 
 log = logging.getLogger("cfner.serving")
 _PROBE: Final = "Ada Lovelace lived in London."
-_FIRST_RETRY, _LAST_RETRY = 2.0, 300.0  # seconds until a step that could not be loaded is tried again
-_Key = tuple[int, str]  # a step's number and hash: another one may get the same number
+_FIRST_RETRY, _LAST_RETRY = 2.0, 300.0  # seconds before loading a failed step again
+_Key = tuple[int, str]  # a step's number and hash, since a different step may get the same number
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class ServedStep:
 
 
 class Steps:
-    """Loads the current step, or raises why it cannot be loaded."""
+    """Loads the current step; raises if it cannot be loaded."""
 
     def __init__(
         self,
@@ -56,7 +55,7 @@ class Steps:
     ) -> None:
         ref = ModelRef.parse(source)
         self.source, self.metrics = ref.source, metrics
-        self.pinned = ref.step  # the one step to serve, whatever is current in the folder
+        self.pinned = ref.step  # the only step to serve, whatever is current in the folder
         self._load = partial(_load, device=device, min_score=min_score)
         self.name = Path(ref.source).name or ref.source
         self.has_steps = is_model_folder(ref.source)
@@ -64,11 +63,11 @@ class Steps:
         self.list = self._described()
         self.problem: str | None = None
         self._kept = kept
-        self._others: OrderedDict[_Key, ServedStep] = OrderedDict()  # the latest used last
-        self._loading: dict[_Key, asyncio.Task[ServedStep | None]] = {}  # asked for, and not in memory yet
-        self._turn = asyncio.Lock()  # held by the one of them that is being loaded
+        self._others: OrderedDict[_Key, ServedStep] = OrderedDict()  # least recently used first
+        self._loading: dict[_Key, asyncio.Task[ServedStep | None]] = {}  # requested, but not in memory yet
+        self._turn = asyncio.Lock()  # held by the load in progress
         self._failed: dict[int, float] = {}  # step -> when it may be tried again
-        self._refused: _Key | None = None  # became current, and could not be loaded
+        self._refused: _Key | None = None  # a current step that could not be loaded
         self._retry_after, self._retry_at = _FIRST_RETRY, 0.0
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="cfner-load")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cfner-look")
@@ -100,14 +99,14 @@ class Steps:
         if step is not None:
             self._others.move_to_end(keys[number])
         elif self._failed.get(number, 0.0) <= time.monotonic():
-            # shielded: others may be waiting for the same step when this client goes away
+            # shielded: other requests may wait for the same step when this client disconnects
             step = await asyncio.shield(self._load_of(keys[number]))
         if step is None:
-            raise refusal(503, f"Step {number} cannot be loaded; the server's log says why.", retry=1)
+            raise refusal(503, f"Step {number} cannot be loaded; see the server's log.", retry=1)
         return step
 
     def _load_of(self, key: _Key) -> asyncio.Task[ServedStep | None]:
-        """The one load of this step. Those who ask may leave, so it is the loads that are counted."""
+        """The shared load of this step. Loads are counted, not requests, because clients may disconnect."""
         if key not in self._loading:
             if len(self._loading) >= self._room:
                 raise busy()
@@ -115,12 +114,15 @@ class Steps:
         return self._loading[key]
 
     async def _load_other(self, key: _Key) -> ServedStep | None:
-        """None if it cannot be loaded: nobody may be left to hear why, so it is told here."""
+        """None if it cannot be loaded. The reason is logged here, because no client may be waiting any
+        more."""
         number, _ = key
         try:
-            async with self._turn:  # not in the thread's queue, where what became current would be behind it
+            async with (
+                self._turn
+            ):  # not in the thread's queue, so that a new current step does not wait behind it
                 step = await self._in_thread(number)
-        except Exception as error:  # whatever is wrong with it, the other steps are not to suffer
+        except Exception as error:  # an error in one step must not affect the others
             _log_failure(f"step {number} cannot be loaded", error)
             self._failed[number] = time.monotonic() + _FIRST_RETRY
             return None
@@ -135,19 +137,19 @@ class Steps:
             await asyncio.sleep(seconds)
             try:
                 await self.look()
-            except Exception as error:  # whatever a damaged folder makes of us, the old step goes on
+            except Exception as error:  # whatever is wrong with the folder, the old step is still served
                 before = self.problem
                 self._trouble("The model folder cannot be read.")
-                if self.problem != before:  # once, not every second
+                if self.problem != before:  # log once, not every second
                     _log_failure("the model folder cannot be read", error)
 
     async def look(self) -> None:
-        """Compare the folder with what is served, and load what became current."""
+        """Load the folder's current step if it has changed."""
         loop = asyncio.get_running_loop()
         stored = await loop.run_in_executor(self._reader, ModelFolder(self.source).step, self.pinned)
         number, seen = int(stored.name), (int(stored.name), stored.hash)
         self.list = await loop.run_in_executor(self._reader, read_steps, self.source, self.list)
-        for replaced in set(self._others) - self._keys:  # gone, or another step under the same number
+        for replaced in set(self._others) - self._keys:  # deleted, or a different step with the same number
             del self._others[replaced]
         if seen == self.current.key:
             self.problem = self._refused = None
@@ -158,7 +160,7 @@ class Steps:
             return
         try:
             fresh = await self._in_thread(number)
-        except Exception as error:  # the old step goes on being served
+        except Exception as error:  # the old step is still served
             _log_failure(f"step {number} became current but cannot be loaded", error)
             self.metrics.failed_reloads.inc()
             self._trouble(f"Step {number} is current in the folder but cannot be loaded.")
@@ -172,17 +174,17 @@ class Steps:
         self.problem = self._refused = None
         self._failed.pop(fresh.number, None)
         self._others.pop(fresh.key, None)
-        if self._kept:  # the one that people compare with
+        if self._kept:  # for comparing with it
             self._keep(old.key, old)
         self.metrics.reloads.inc()
         log.info("now serving step %d", fresh.number)
 
     def _trouble(self, what: str) -> None:
-        self.problem = f"{what} Step {self.current.number} goes on being served; the log says why."
+        self.problem = f"{what} Step {self.current.number} is still served; see the log."
 
     @property
     def _room(self) -> int:
-        """How many steps may be kept beside the current one, and as many may be on their way."""
+        """How many steps may be kept besides the current one; as many may be loading."""
         return max(self._kept, 1)
 
     @property
@@ -190,7 +192,7 @@ class Steps:
         return {(facts.step, facts.hash) for facts in self.facts}
 
     def _keep(self, key: _Key, step: ServedStep) -> None:
-        if key not in self._keys or step.number == self.current.number:  # since its load began
+        if key not in self._keys or step.number == self.current.number:  # it changed during the load
             return
         self._others[key] = step
         self._others.move_to_end(key)
@@ -208,14 +210,14 @@ class Steps:
 
 
 def _log_failure(what: str, error: Exception) -> None:
-    """One line for what we know how to say; a traceback for what we do not."""
+    """One line for known errors, a traceback for others."""
     log.error("%s: %s", what, error, exc_info=None if isinstance(error, CfnerError) else error)
 
 
 def _load(source: str, number: int | None, device: str, min_score: float | None) -> ServedStep:
-    """Load a step, its seal checked, and let it tag a text: one that cannot is not served."""
+    """Load a step, check its seal, and let it tag a text; a step that fails is not served."""
     if is_model_folder(source):
-        # what is current may change while it is being loaded: settle the step first
+        # fix the step first, because the current one may change during the load
         stored = ModelFolder(source).step(number)
         chosen, seal = int(stored.name), stored.hash
         model = open_model(source, chosen, device=device)

@@ -1,4 +1,4 @@
-// Asking the server for entities: many texts in parts, and nothing twice.
+// Request entities from the server: many texts in parts, with a cache.
 
 import { ServerError, fetchEntities } from "./server.js";
 import { MOST_TEXTS } from "./texts.js";

@@ -1,8 +1,8 @@
-// Copying: to the clipboard where the browser allows it, and otherwise where it can be marked and copied by hand.
+// Copy to the clipboard if the browser allows it; otherwise show the text for copying by hand.
 
 import { $ } from "./dom.js";
 
-/** Says so on the button. `instead` is called where there is no clipboard (a page over plain HTTP has none). */
+/** Confirms on the button. Calls `instead` if there is no clipboard (as on pages over plain HTTP). */
 export async function copy(button, text, instead) {
   const label = button.dataset.label ?? (button.dataset.label = button.textContent);
   let told = "Copied";

@@ -1,4 +1,4 @@
-// What two steps say differently about one text. Pure: entities in, differences out.
+// The differences between two steps on one text. Pure: entities in, differences out.
 
 const overlaps = (one, other) => one.start < other.end && other.start < one.end;
 const sameWords = (one, other) => one.start === other.start && one.end === other.end;

@@ -1,4 +1,4 @@
-// Making elements. Strings become text nodes, always: nothing from a text or a label can turn into markup.
+// Create elements. Strings always become text nodes, so texts and labels are never markup.
 
 export const $ = (id) => document.getElementById(id);
 

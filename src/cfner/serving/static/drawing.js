@@ -8,7 +8,7 @@ const WORDS = { lost: "lost", gained: "gained", retyped: "another type", moved: 
 const LONG_NAME = 32; // characters; of a longer one the beginning is shown
 const SHORT_NAME = 16; // stays on one line
 
-/** Hues far from each other for types that were learned one after another. */
+/** Distinct hues for types that were learned in succession. */
 export class Hues {
   constructor(types) {
     this.order = new Map(types.map((type, index) => [type, index]));
@@ -54,7 +54,7 @@ export function drawTexts(place, texts, found, hues, kinds = []) {
   );
 }
 
-/** Positions count code points, as the server does; a JavaScript string counts otherwise. */
+/** Positions count code points, as on the server; JavaScript strings count UTF-16 units. */
 function drawText(place, text, entities, hues, kinds = new Map()) {
   const characters = Array.from(text);
   const pieces = [];
@@ -73,7 +73,7 @@ export function drawEmpty(place, words) {
   place.replaceChildren(make("span", { className: "empty" }, words));
 }
 
-/** All types: how often each is in the text; dashed, and said so, if the step does not know it. */
+/** All types with their counts in the text; dashed and marked if the step does not know them. */
 export function drawLegend(place, types, known, entities, hues) {
   const counts = new Map();
   for (const entity of entities) counts.set(entity.type, (counts.get(entity.type) ?? 0) + 1);

@@ -3,7 +3,7 @@
 import { $ } from "./dom.js";
 import { UnreadableFile, readFiles } from "./texts.js";
 
-/** `take(text, eachLine)` gets what they hold, `complain(words)` what is wrong with them. */
+/** `take(text, eachLine)` gets their content, `complain(words)` any problem. */
 export function listenForFiles(take, complain) {
   const box = $("write");
   const dragsFiles = (event) => event.dataTransfer?.types.includes("Files");

@@ -1,4 +1,4 @@
-// What the page opens with, so that it is not empty: of several examples the one in which the model finds most.
+// The initial text of the page: the example in which the model finds most.
 
 export const EXAMPLES = [
   "Ada Lovelace met Charles Babbage in London in June 1833. The Analytical Engine was never built, " +

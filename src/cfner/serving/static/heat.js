@@ -1,5 +1,5 @@
-// The table of F1 by step and type, with the steps across, as time goes. All figures in it were measured on the
-// same sentences: a series. Others can be chosen, and are never set beside it.
+// The table of F1 by type (rows) and step (columns). All its figures were measured on the same sentences: a series.
+// Other series can be selected, but are never mixed with it.
 
 import { $, make, show } from "./dom.js";
 
@@ -86,7 +86,7 @@ function drawHeat(steps, { steps: measured, label: on }, types, hues, choose) {
     make("th", { scope: "col", title: "Forgetting: a type's best earlier F1 minus its last, in points." }, "forgetting"),
   );
   const row = (name, values, className, hue) => {
-    // the row of all types is a mean of more and more of them: a lower one need not be a loss
+    // the row of all types is a mean over a growing set of types, so a lower mean need not be a loss
     const lost = hue === undefined ? null : loss(values.map(([, f1]) => f1));
     const big = lost !== null && lost >= MUCH;
     return make(
@@ -118,7 +118,7 @@ function drawHeat(steps, { steps: measured, label: on }, types, hues, choose) {
       hues.of(type),
     ),
   );
-  // over some of its types only, a mean would say something else than the others in its row
+  // a mean over some of its types only is not comparable with the others in its row
   const all = steps.map((step) => {
     const f1 = isWhole(step, measured) ? measured[step.step].micro_f1 : null;
     return [step, f1, true, explainedMean(step, f1, on)];
@@ -162,7 +162,7 @@ function sayWhatIsMissing(model, measured, choices) {
   show($("heat-missing"), told.length > 0);
 }
 
-/** How well each step's types were found when it was learned: beside no series, since it is part of none. */
+/** Scores of each step's types when it was learned; shown separately, since they are not part of a series. */
 function drawEstimates(steps) {
   const rows = steps
     .filter((step) => step.estimate)
@@ -179,7 +179,7 @@ function drawEstimates(steps) {
 
 const INVITATION = "Point at a figure, or tap it, to read what it is and what it was measured on.";
 
-/** The explanation of a figure below the table, for whoever has no pointer to hover with. */
+/** The explanation of a figure below the table, for users who cannot hover. */
 export function explainFigures() {
   $("figure").textContent = INVITATION;
   const tell = (event) => {

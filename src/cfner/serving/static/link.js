@@ -1,4 +1,4 @@
-// What is shown, as a link: text, threshold, step or two steps, behind the '#', which browsers never send to a server.
+// The state of the page as a link: text, threshold and steps, after the '#', which browsers never send to a server.
 
 /** { text, lines, least, step, compare: [before, after] | null } of a fragment; what is not a number is left out. */
 export function readLink(fragment) {

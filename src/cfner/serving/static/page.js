@@ -323,7 +323,7 @@ function startComparing() {
   choose({ compare: [before, after] });
 }
 
-/** What is shown, as the server tells it: of one step, or of both that are compared. */
+/** The server's answers for what is shown: of one step, or of both compared steps. */
 function asJson() {
   const { steps, texts, found } = shown ?? { steps: state.compare ?? [chosen()], texts: [], found: [[], []] };
   const told = steps.map((step, side) => ({

@@ -1,4 +1,4 @@
-// Talking to the server: with a key if it asks for one, patiently if it is busy.
+// Requests to the server: with a key if it needs one, with retries if it is busy.
 
 const KEY = "cfner-key";
 const SENDABLE = /^[!-~]+$/; // as keys of servers are; of any other the browser would not make a header

@@ -1,4 +1,4 @@
-// One text or many: how what was typed, or dropped as files, becomes the texts that are tagged.
+// One text or many: split typed text or dropped files into the texts to tag.
 
 export const MOST_TEXTS = 500; // drawn at once; for more there is `cfner predict`
 const MOST_BYTES = 2_000_000;

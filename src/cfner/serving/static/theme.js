@@ -1,4 +1,4 @@
-// Light or dark: as the system says, unless the user says otherwise.
+// Light or dark: follows the system unless the user chooses.
 
 const KEY = "cfner-theme";
 const THEMES = ["auto", "light", "dark"];
