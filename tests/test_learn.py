@@ -75,7 +75,7 @@ def test_a_new_folder_holds_the_old_steps_and_the_new_one(
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert "Learned: dish, person" in said
-    assert "of 3 was kept" in said and "was not measured" in said
+    assert "of 3 was kept" in said and "new types were not scored" in said
     assert "forgetting could not be measured as F1" in said
     assert bytes_of(one_step) == before
     steps = verify(tmp_path / "m2")
