@@ -221,7 +221,7 @@ def test_words_between_blanks_are_ours(byte_level: LoadedModel, tmp_path: Path) 
         [list(sentence.words) for sentence in sentences], is_split_into_words=True, delimiter=" "
     )
     assert [[(e["entity_group"], e["start"], e["end"]) for e in answer] for answer in given_words] == ours
-    assert "Put blanks around punctuation" in (tmp_path / "hf" / "README.md").read_text()
+    assert "Put spaces around punctuation" in (tmp_path / "hf" / "README.md").read_text()
 
 
 # -- the card ----------------------------------------------------------------------------------------------
