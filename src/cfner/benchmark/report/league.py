@@ -108,7 +108,7 @@ def _table(league: Group, runs: Runs) -> Table:
 
 
 def ranks_of(league: Group, runs: Runs) -> dict[str, int]:
-    """For each method with counts per test sentence; empty where the runs cannot be paired or have one seed."""
+    """For each method with counts per test sentence; empty if runs cannot be paired or have one seed."""
     if league.lone_seed:
         return {}
     counts = {
