@@ -290,3 +290,9 @@ def test_a_pruned_step_hides_no_other_damage(model: Path) -> None:
     (model / "steps/0001/labels.json").unlink()
     with pytest.raises(ModelError, match="missing"):
         verify(model)
+
+
+def test_a_step_shows_itself_in_a_line(model: Path) -> None:
+    last = history(model)[-1]
+    assert repr(last).startswith(f"PastStep({last.number}, ") and "current" in repr(last)
+    assert len(repr(last)) < 120

@@ -18,7 +18,7 @@ GROUPS = {path.split()[0] for path in COMMANDS if " " in path}
 GLOBAL = {"--version", "--debug", "--help", "-h"}
 ANY_FLAG = GLOBAL.union(*COMMANDS.values())
 # what is written after the program's or the method's name in prose
-PROSE = {"with", "without", "reads", "has", "that", "can"}
+PROSE = {"with", "without", "reads", "has", "that", "can", "expects", "shows", "removes", "never"}
 # of programs that this one or its documents call: pip, accelerate, Ray, the worker, the speed bench
 FOREIGN = {
     *("--force-reinstall", "--upgrade", "--require-hashes", "--no-deps", "--no-build-isolation"),

@@ -154,6 +154,12 @@ class Explanation:
     source: str | None
     tokens: tuple[TokenExplanation, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"Explanation({self.method}, step {self.step}, epoch {self.epoch} of {self.epochs}, "
+            f"sentence {self.sentence}: {len(self.tokens)} tokens)"
+        )
+
     @property
     def now(self) -> EpochSelection | None:
         """The tokens that the epoch selects; None without Effect_O."""

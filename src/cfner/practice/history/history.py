@@ -90,6 +90,11 @@ class PastStep:
     elsewhere: tuple[StepFigures, ...] = ()  # on other sentences; not comparable
     estimate: Estimate | None = None  # scores of its types when it was learned
 
+    def __repr__(self) -> str:
+        f1 = "" if self.micro_f1 is None else f", micro F1 {self.micro_f1:.1f}"
+        current = ", current" if self.current else ""
+        return f"PastStep({self.number}, {self.kind}: {', '.join(self.types)}{f1}{current})"
+
     def to_json(self) -> dict[str, Any]:
         figures = None if self.figures is None else self.figures.to_json()
         return {
