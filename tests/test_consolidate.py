@@ -141,7 +141,7 @@ def test_one_network_has_nothing_to_consolidate(model: Path, text: Path) -> None
 
 def test_text_without_words_is_refused(model: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="There is no text"):
+    with pytest.raises(CorpusError, match="contains no text"):
         cfner.consolidate(model, tmp_path / "empty.txt", in_place=True)
 
 

@@ -124,7 +124,7 @@ def test_merged_types_go_together(model: Path, tiny_corpus: Corpus) -> None:
         ("persn", r"no type 'persn'\. Did you mean 'person'"),
         (["person", "robot"], "no type 'robot'"),
         (["animal", "city", "dish", "person"], "all types that the model knows"),
-        ([], "no type to forget"),
+        ([], "No type to forget"),
     ],
 )
 def test_refused_and_nothing_is_added(

@@ -47,7 +47,7 @@ def test_check_exits_with_1_and_names_each_target_missed(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--only", "epochs,predictions"], "no part 'predictions'; there are epochs, trainer"),
+        (["--only", "epochs,predictions"], "no part 'predictions'; parts: epochs, trainer"),
         (["--repeat", "0"], "0 is less than 1"),
         (["--sentences", "-3"], "-3 is less than 1"),
     ],

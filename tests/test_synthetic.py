@@ -113,7 +113,7 @@ def test_no_sentence_occurs_twice(corpus: Corpus) -> None:
 
 
 def test_negative_sizes_are_refused() -> None:
-    with pytest.raises(ConfigError, match="dev=-1"):
+    with pytest.raises(ConfigError, match="dev must be 0 or more, not -1"):
         generate(train=1, dev=-1, test=1)
 
 

@@ -93,7 +93,7 @@ def test_an_unknown_key_names_its_place_and_the_nearest(source: str, tmp_path: P
     path.write_text('{"batchsize": 4}' if source == "file" else "{}")
     with pytest.raises(ConfigError, match=r"no setting 'batchsize'.*Did you mean 'batch_size'") as caught:
         TrainingConfig.build({"batchsize": 4} if source == "flags" else {}, file=path)
-    assert str(path if source == "file" else "the command line") in str(caught.value)
+    assert str(path if source == "file" else "the arguments") in str(caught.value)
 
 
 @pytest.mark.parametrize(

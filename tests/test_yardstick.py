@@ -57,5 +57,5 @@ def test_a_run_takes_the_users_files_of_methods_along(root: Path) -> None:
 def test_an_unknown_stream_and_a_missing_corpus_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="fewnerd8"):
         yardstick_cells(tmp_path, TrainingConfig(), [0], streams=["fewnerd9"])
-    with pytest.raises(CorpusError, match="is not there"):
+    with pytest.raises(CorpusError, match="is missing"):
         yardstick_cells(tmp_path, TrainingConfig(), [0])
