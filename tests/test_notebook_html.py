@@ -86,7 +86,9 @@ def test_scores_are_a_table_with_bars() -> None:
 
 
 def test_a_guard_report_says_what_was_lost() -> None:
-    shown = seen(guard_of(old_type("person", 80, 40, "lost"), old_type("city", 70, 70, "unchanged")))
+    report = guard_of(old_type("person", 80, 40, "lost"), old_type("city", 70, 70, "unchanged"))
+    assert repr(report) == "GuardReport(refused; 300 sentences: person lost, city unchanged)"
+    shown = seen(report)
     assert shown.startswith("Refused: F1 of old types on 300 sentences")
     assert "40.0 [39.0, 41.0]lost" in shown and "unchanged" in shown
 

@@ -105,6 +105,11 @@ class GuardReport:
         undecided = (report for report in self.types if report.verdict == "undecided")
         return tuple(report.type for report in undecided if report.loss.value > self.max_forgetting)
 
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{one.type} {one.verdict}" for one in self.types) or "no type was tested"
+        outcome = "refused" if self.refused else "accepted"
+        return f"GuardReport({outcome}; {self.sentences} sentences: {verdicts})"
+
     def _repr_html_(self) -> str:
         """For notebooks: old types before and after, their losses, and the verdicts."""
         rows = [
