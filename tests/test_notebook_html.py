@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
 from cfner.evaluation.intervals import Interval
-from cfner.evaluation.scores import Counts, Scores
+from cfner.evaluation.scores import Counts, Evaluation, Scores
 from cfner.network.prediction import Prediction, entity_of
 from cfner.pages.before_after import TypeBars, before_after
 from cfner.practice.diff.diff import ModelDiff, compare
@@ -81,7 +81,9 @@ def test_a_prediction_is_its_text_with_mentions_marked() -> None:
 
 
 def test_scores_are_a_table_with_bars() -> None:
-    shown = seen(Scores(("person", "city"), {"person": Counts(8, 10, 10), "city": Counts(0, 5, 0)}))
+    figures = (("person", "city"), {"person": Counts(8, 10, 10), "city": Counts(0, 5, 0)})
+    assert repr(Evaluation(*figures)) == "Evaluation(micro F1 64.0, macro F1 40.0; person 80.0, city 0.0)"
+    shown = seen(Scores(*figures))
     assert "person 80.080.080.01010" in shown and "all (micro)" in shown and "all (macro) 40.0" in shown
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
@@ -77,8 +80,17 @@ def _tell(result: DemoResult, out: Path) -> None:
     ends = ", ".join(f"{name} {run.matrix.last_micro:.1f}" for name, run in result.results.items())
     screen.print(f"\nAfter the last step, micro-F1 over all {len(result.stream.types)} types: {ends}.")
     say(f"Models, results.json and f1_by_step.svg are in {out}. Try:")
-    say(f"  cfner serve {out}/{METHODS[-1]}", wrap=False)
-    say(f'  cfner predict {out}/{METHODS[-1]} "Dr. Lee saw the 54 year old in Boston on 3 May ."', wrap=False)
+    program, model = _program(), f"{out}/{METHODS[-1]}"
+    say(f"  {program} serve {model}", wrap=False)
+    say(f'  {program} predict {model} "Dr. Lee saw the 54 year old in Boston on 3 May ."', wrap=False)
+
+
+def _program() -> str:
+    """How to call cfner in this shell: `make demo` installs it into an environment that is not active."""
+    if which("cfner") is not None:
+        return "cfner"
+    script = Path(sys.argv[0])
+    return os.path.relpath(script) if script.stem == "cfner" and script.is_file() else "python -m cfner"
 
 
 def _truth(sentence: Sentence) -> Text:

@@ -162,7 +162,7 @@ class Scores:
         return scores
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation(Scores):
     """Scores, and the mentions that were found in each sentence."""
 
