@@ -34,15 +34,8 @@ from cfner.practice.calibrate.held_out import Found, HeldOut
 from cfner.practice.calibrate.measure import measure
 from cfner.practice.calibrate.page import page
 from cfner.practice.evaluate.evaluate import evaluate, evaluate_steps
-from cfner.practice.history.history import (
-    add_step,
-    forget,
-    history,
-    merge,
-    rename,
-    rollback,
-    write_same_weights,
-)
+from cfner.practice.history.history import history, rollback
+from cfner.practice.history.relabel import add_step, forget, merge, rename, write_same_weights
 from cfner.serving.pipeline import Pipeline
 from cfner.store.open import open_model
 from cfner.store.step_files import read_facts, read_labels

@@ -28,7 +28,8 @@ from cfner.network.cut_encoder import joined
 from cfner.network.experts import OUTRANKED, ExpertNetwork
 from cfner.network.inference import Decoder, label_words
 from cfner.network.prediction import tag
-from cfner.practice.history.history import rename, verify
+from cfner.practice.history.history import verify
+from cfner.practice.history.relabel import rename
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 from cfner.stream.step import Step

@@ -17,7 +17,8 @@ from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import StreamError
 from cfner.network.inference import Decoder, outputs
-from cfner.practice.history.history import forget, history, merge, rollback, verify
+from cfner.practice.history.history import history, rollback, verify
+from cfner.practice.history.relabel import forget, merge
 from cfner.serving.pipeline import Pipeline
 from cfner.store.open import open_model
 from cfner.stream.step import Step

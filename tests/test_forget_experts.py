@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cfner.corpus.corpus import Corpus
-from cfner.practice.history.history import forget, rollback
+from cfner.practice.history.history import rollback
+from cfner.practice.history.relabel import forget
 from cfner.store.open import open_model
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cfner.errors import ModelError
-from cfner.practice.history.history import history, rename, rollback, verify
+from cfner.practice.history.history import history, rollback, verify
+from cfner.practice.history.relabel import rename
 from cfner.store.model_folder import ModelFolder
 from cfner.store.open import open_model
 from cfner.store.save import as_stored

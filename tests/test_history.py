@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ModelError, StreamError
-from cfner.practice.history.history import forget, history, merge, rename, rollback, verify
+from cfner.practice.history.history import history, rollback, verify
 from cfner.practice.history.prune import prune
+from cfner.practice.history.relabel import forget, merge, rename
 from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger
 

@@ -17,7 +17,7 @@ from cfner.errors import ModelError
 from cfner.methods.is3 import PROTOTYPES, ClassifyDebiased, ClassifyPrototypes, prototypes
 from cfner.network.head import CosineHead, Head, LinearHead
 from cfner.objective.terms import LabelRoles, TermInputs
-from cfner.practice.history.history import rename
+from cfner.practice.history.relabel import rename
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from check_method import Subject

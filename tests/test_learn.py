@@ -27,7 +27,8 @@ from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.files.lock import locked
 from cfner.network.network import Network
-from cfner.practice.history.history import history, rename, rollback, verify
+from cfner.practice.history.history import history, rollback, verify
+from cfner.practice.history.relabel import rename
 from cfner.tagger import ContinualTagger
 from strangers import ORDERS, make_checkpoint
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cfner.errors import ModelError
-from cfner.practice.history.history import merge, rename, verify
+from cfner.practice.history.history import verify
+from cfner.practice.history.relabel import merge, rename
 from cfner.store.link_steps import link_or_copy, link_steps
 from cfner.store.model_folder import ModelFolder
 from cfner.tagger import ContinualTagger

@@ -18,7 +18,7 @@ from cfner.interop.hf_export import folded
 from cfner.network.head import CosineHead, HeadKind, make_head
 from cfner.network.prediction import Prediction, tag
 from cfner.practice.diff.diff import diff_models
-from cfner.practice.history.history import forget, merge, rename
+from cfner.practice.history.relabel import forget, merge, rename
 from cfner.serving.pipeline import Pipeline
 from cfner.store.open import open_model
 

@@ -15,7 +15,7 @@ from cfner.errors import ConfigError
 from cfner.methods import create
 from cfner.network.inference import outputs
 from cfner.network.network import Network
-from cfner.practice.history.history import merge
+from cfner.practice.history.relabel import merge
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 from cfner.stream.step import Step

@@ -18,7 +18,8 @@ from cfner.benchmark.demo import run_demo
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import mention_counts
 from cfner.errors import CfnerError, ConfigError, ModelError
-from cfner.practice.history.history import rename, rollback
+from cfner.practice.history.history import rollback
+from cfner.practice.history.relabel import rename
 from cfner.runs.stream_run import run_stream
 from cfner.store.model_folder import ModelFolder
 from cfner.stream.stream import TaskStream

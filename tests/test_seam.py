@@ -41,7 +41,16 @@ def test_a_method_from_outside_needs_one_import(
 
 _SHARED = {
     f"cfner.methods.{stem}"
-    for stem in ("__init__", "registry", "context", "causal", "old_mentions", "consolidation", "files")
+    for stem in (
+        "__init__",
+        "method",
+        "registry",
+        "context",
+        "causal",
+        "old_mentions",
+        "consolidation",
+        "files",
+    )
 }
 
 

@@ -19,8 +19,9 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import ConfigError, ModelError
 from cfner.interop.export import export_model
-from cfner.practice.history.history import history, rename, verify
+from cfner.practice.history.history import history, verify
 from cfner.practice.history.prune import prune
+from cfner.practice.history.relabel import rename
 from cfner.serving.app import create_app
 from cfner.serving.step_list import read_steps
 from cfner.store.model_folder import ModelFolder

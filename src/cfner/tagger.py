@@ -15,7 +15,8 @@ from cfner.evaluation.metrics import confusions, score
 from cfner.evaluation.scores import Evaluation, Scores
 from cfner.interop.texts_to_tag import TextsToTag
 from cfner.methods.consolidation import Consolidation
-from cfner.methods.registry import Method, MethodParameters, create
+from cfner.methods.method import Method, MethodParameters
+from cfner.methods.registry import create
 from cfner.network.device import choose_device
 from cfner.network.inference import predict_spans
 from cfner.network.prediction import Prediction, tag_stream

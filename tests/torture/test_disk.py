@@ -213,7 +213,8 @@ def _without_privileges() -> None:
 
 def test_a_folder_that_may_not_be_written_is_left_as_it_is(two_steps: Path, tmp_path: Path) -> None:
     from cfner.errors import ModelError
-    from cfner.practice.history.history import rename, rollback
+    from cfner.practice.history.history import rollback
+    from cfner.practice.history.relabel import rename
 
     model = Path(shutil.copytree(two_steps, tmp_path / "model"))
     before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}

@@ -21,7 +21,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.errors import CfnerError, ConfigError, CorpusError, ModelError
 from cfner.interop.model_card import Provenance
 from cfner.practice.diff.sources import two_models
-from cfner.practice.history.history import forget, history, merge, rename, rollback, verify
+from cfner.practice.history.history import history, rollback, verify
+from cfner.practice.history.relabel import forget, merge, rename
 from cfner.store.open import open_model
 from cfner.store.pretrained import load_encoder
 from cfner.store.step_files import FACTS, LABELS

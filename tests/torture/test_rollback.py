@@ -13,7 +13,8 @@ from cfner import learn
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.writers import write_sentences
 from cfner.errors import CfnerError, ModelError
-from cfner.practice.history.history import forget, merge, rename, rollback, verify
+from cfner.practice.history.history import rollback, verify
+from cfner.practice.history.relabel import forget, merge, rename
 from cfner.store.model_folder import CURRENT, SEAL, ModelFolder
 from cfner.tagger import ContinualTagger
 from counts import tell, times

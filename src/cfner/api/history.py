@@ -52,9 +52,9 @@ def rename(model: PathLike, old: str, new: str) -> PastStep:
     Returns:
         The new step.
     """
-    from cfner.practice.history import history as past
+    from cfner.practice.history import relabel
 
-    return past.rename(model, old, new)
+    return relabel.rename(model, old, new)
 
 
 def merge(model: PathLike, types: Names, into: str) -> PastStep:
@@ -68,9 +68,9 @@ def merge(model: PathLike, types: Names, into: str) -> PastStep:
     Returns:
         The new step.
     """
-    from cfner.practice.history import history as past
+    from cfner.practice.history import relabel
 
-    return past.merge(model, names(types) or (), into)
+    return relabel.merge(model, names(types) or (), into)
 
 
 def forget(model: PathLike, types: Names) -> PastStep:
@@ -86,9 +86,9 @@ def forget(model: PathLike, types: Names) -> PastStep:
     Returns:
         The new step.
     """
-    from cfner.practice.history import history as past
+    from cfner.practice.history import relabel
 
-    return past.forget(model, names(types) or ())
+    return relabel.forget(model, names(types) or ())
 
 
 def prune(model: PathLike, keep: int, *, dry_run: bool = False) -> Pruned:

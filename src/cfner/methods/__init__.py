@@ -9,12 +9,9 @@ import pkgutil
 from cfner.batches.step_data import IGNORE, StepData
 from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
+from cfner.methods.method import DISTILS, Method, MethodParameters, Wrapper
 from cfner.methods.old_mentions import OldMentions
 from cfner.methods.registry import (
-    DISTILS,
-    Method,
-    MethodParameters,
-    Wrapper,
     create,
     method_class,
     method_names,

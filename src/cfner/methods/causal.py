@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from cfner.methods.context import StepContext
-from cfner.methods.registry import DISTILS, Method, MethodParameters
+from cfner.methods.method import DISTILS, Method, MethodParameters
 from cfner.objective.effects import with_causal_effect
 from cfner.objective.library import Distil
 from cfner.objective.schedules import Curriculum, adaptive_weight

@@ -9,7 +9,7 @@ import torch
 
 from cfner.errors import ModelError
 from cfner.methods.context import StepContext, Targets
-from cfner.methods.registry import Method
+from cfner.methods.method import Method
 from cfner.network.experts import ExpertNetwork
 from cfner.network.grow_experts import consolidated
 from cfner.network.network import Network

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from cfner.errors import ConfigError
-from cfner.methods.registry import Method, all_or_nothing, method_class, registered_in, unregister
+from cfner.methods.method import Method
+from cfner.methods.registry import all_or_nothing, method_class, registered_in, unregister
 
 _SOURCE: Final = "__cfner_source__"  # what a module was made of
 

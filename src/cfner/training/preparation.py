@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cfner.batches.step_data import StepData
 from cfner.methods.context import Targets
-from cfner.methods.registry import Method
+from cfner.methods.method import Method
 from cfner.network.head import empty_head, make_head
 from cfner.network.network import Network
 from cfner.network.probes import Probe

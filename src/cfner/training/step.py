@@ -12,7 +12,7 @@ from accelerate.utils import set_seed
 
 from cfner.batches.step_data import StepData, encode_slices
 from cfner.errors import ConfigError, ModelError, StreamError
-from cfner.methods.registry import Method
+from cfner.methods.method import Method
 from cfner.network.experts import ExpertNetwork
 from cfner.network.inference import predict_spans
 from cfner.store.model_files import LoadedModel

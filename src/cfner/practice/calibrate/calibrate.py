@@ -18,7 +18,7 @@ from cfner.network.device import choose_device
 from cfner.practice.calibrate.fit import FEWEST, enough_found, fit
 from cfner.practice.calibrate.held_out import Found, HeldOut
 from cfner.practice.calibrate.measure import Reliability, measure
-from cfner.practice.history.history import add_step, write_same_weights
+from cfner.practice.history.relabel import add_step, write_same_weights
 from cfner.practice.learn.folds import divided
 from cfner.store.model_files import read_model
 from cfner.store.model_folder import ModelFolder, StoredStep

@@ -7,7 +7,7 @@ weight on the old types is not listed: measurements showed that it makes things 
 
 from __future__ import annotations
 
-from cfner.methods.registry import Method
+from cfner.methods.method import Method
 
 
 def what_to_try(method: Method, *, unlabelled: bool, replay: bool) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cfner.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
-    from cfner.methods.registry import Method
+    from cfner.methods.method import Method
     from cfner.store.model_files import LoadedModel
 
 OLD_LABELS: Final = ("error", "ignore", "use")
