@@ -33,9 +33,7 @@ def consolidate(
         Flag(help="Labelled sentences: a model that forgot their types is refused (exit code 3)."),
     ] = None,
     max_forgetting: Annotated[float, Flag(min=0, help="F1 points that a type may lose.")] = 2.0,
-    accept_forgetting: Annotated[
-        list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
-    ] = None,
+    accept_forgetting: o.AcceptForgetting = None,
     strict: o.Strict = False,
     epochs: o.Epochs = None,
     batch_size: o.BatchSize = None,

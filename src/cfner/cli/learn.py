@@ -58,9 +58,7 @@ def learn(
         Flag(help="Sentences labelled with old types. A model that forgot them is refused (exit code 3)."),
     ] = None,
     max_forgetting: Annotated[float, Flag(min=0, help="F1 points that an old type may lose.")] = 2.0,
-    accept_forgetting: Annotated[
-        list[str] | None, Flag(help="A type that may be forgotten; may be repeated.")
-    ] = None,
+    accept_forgetting: o.AcceptForgetting = None,
     folds: Annotated[
         int | None,
         Flag(

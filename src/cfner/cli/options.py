@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cfner.api.arguments import names
+
 Flag = typer.Option
 
 Json = Annotated[bool, Flag("--json", help="Print JSON and nothing else.")]
@@ -64,6 +66,13 @@ UnlabelledRatio = Annotated[
 ]
 
 # how it is judged
+AcceptForgetting = Annotated[
+    list[str] | None,
+    Flag(
+        help="Types that may be forgotten, comma-separated; may be repeated.",
+        callback=lambda given: given and [name for one in given for name in names(one) or []],
+    ),
+]
 Strict = Annotated[
     bool,
     Flag(
