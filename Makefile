@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; no dependency resolution, no builds from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test docs coverage bench yardstick notebooks torture audit clean
+.PHONY: install demo test style types imports docs coverage bench yardstick notebooks torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -30,11 +30,18 @@ demo: $(VENV)/.demo-installed
 	$(BIN)/cfner demo
 
 test: $(VENV)/.dev-installed
+	$(MAKE) --no-print-directory --jobs 2 --output-sync style types imports
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
+
+style:
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
+
+types:
 	$(BIN)/mypy
+
+imports:
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=25
 
 # the documentation as a site: open site/index.html. Fails on a broken link or a missing page
 docs: $(VENV)/.dev-installed
@@ -62,7 +69,8 @@ notebooks: $(VENV)/.dev-installed
 	$(BIN)/python .ci/run_notebooks.py
 
 # these also run in `make test`, with fewer rounds; the figures are printed
-TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py
+TORTURE := tests/test_server_torture.py tests/test_hostile_text.py tests/test_supply_chain.py tests/test_guide.py \
+  tests/test_notebooks.py tests/test_site.py
 
 # one thread: tiny models are slower with more
 torture: $(VENV)/.dev-installed
