@@ -115,3 +115,27 @@ def test_a_frozen_copy_says_the_same_and_does_not_follow(tiny_encoder: Path, tex
     after = logits_by_ref(teacher, text, [0, 1])
     assert all(torch.equal(after[ref], value) for ref, value in before.items())
     assert not any(parameter.requires_grad for parameter in teacher.parameters())
+
+
+def test_in_bf16_on_a_processor_attention_stays_in_32_bits(
+    network: Network, text: EncodedText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same attention: without autocast not a bit differs. Afterwards the encoder is as before."""
+    usual = network.body.config._attn_implementation
+    plain = logits_by_ref(network, text, [0, 1, 21])  # of different lengths: two are padded
+    seen = []
+    compute = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(query: torch.Tensor, *more: object, **named: object) -> torch.Tensor:
+        seen.append(query.dtype)
+        return compute(query, *more, **named)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
+    with network.ready_for((), bf16=True):
+        for ref, logits in logits_by_ref(network, text, [0, 1, 21]).items():
+            assert torch.equal(logits, plain[ref])
+        seen.clear()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            network.body(input_ids=torch.tensor([[2, 5, 3]]))
+    assert seen and set(seen) == {torch.float32}
+    assert network.body.config._attn_implementation == usual

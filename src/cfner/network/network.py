@@ -62,16 +62,24 @@ class Network(nn.Module):
         return columns_of(out, self.head)
 
     @contextmanager
-    def ready_for(self, probes: Sequence[Probe]) -> Iterator[None]:
-        """Attention maps exist only in "eager" attention, which is slower: the encoder uses it only while a
-        probe reads them.
+    def ready_for(self, probes: Sequence[Probe], *, bf16: bool = False) -> Iterator[None]:
+        """Change how the encoder computes attention, for as long as it is needed.
+
+        Attention maps exist only in "eager" attention, which is slower: it is used only while a probe reads
+        them. ``bf16``: for training in bf16; on a processor, attention then stays in 32 bits.
         """
         body: Any = self.body
-        usual = body.config._attn_implementation
-        if not any(probe.attentions for probe in probes) or usual == "eager":
+        usual = chosen = body.config._attn_implementation
+        if any(probe.attentions for probe in probes):
+            chosen = "eager"
+        elif bf16 and usual == "sdpa" and self.device.type == "cpu":
+            from cfner.network.attention import IN_32_BITS
+
+            chosen = IN_32_BITS
+        if chosen == usual:
             yield
             return
-        body.set_attn_implementation("eager")
+        body.set_attn_implementation(chosen)
         try:
             yield
         finally:

@@ -70,10 +70,11 @@ def train_step(
     network = method.grow(model.network, ctx)
     split = network.free(lowest=config.freeze_layers, embeddings=config.train_embeddings)
     prepared = prepare(network, ctx, method)
+    bf16 = accelerator.mixed_precision == "bf16"
     with ExitStack() as stack:
         for one in (network, prepared.old):
             if one is not None:
-                stack.enter_context(one.ready_for(prepared.objective.probes))
+                stack.enter_context(one.ready_for(prepared.objective.probes, bf16=bf16))
         state = train(
             network,
             prepared,
