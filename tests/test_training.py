@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from typer.testing import CliRunner
 
 import warm
+from cfner.cli.main import app
 from cfner.corpus.sentence import Sentence, Span
 from cfner.errors import ConfigError, TrainingError
 from cfner.methods import create
@@ -442,29 +444,64 @@ app(sys.argv[1:])
 """
 
 
-def test_two_processes_train_one_model(
-    tiny_settings: dict[str, Any], tiny_data: Path, tmp_path: Path
-) -> None:
-    script, ranks, out = tmp_path / "launched.py", tmp_path / "ranks", tmp_path / "out"
+def in_two_processes(folder: Path, *words: object) -> tuple[list[list[str]], dict[str, Any]]:
+    """(what each process says of its weights, the results) of a command that runs in two processes."""
+    script, ranks = folder / "launched.py", folder / "ranks"
     script.write_text(LAUNCHED)
     ranks.mkdir()
     # --multi_gpu is accelerate's name for "several processes here"; on CPUs they talk over gloo
     launch = "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
-    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 2 --batch-size 7 --method cfner --json"
     command = [warm.python(), "-m", *launch.split(), "--dynamo_backend", "no", "--main_process_port", "0"]
-    command += [str(script), "train", str(tiny_data), "--out", str(out), *flags.split()]
-    command += ["--encoder", str(tiny_settings["encoder"])]
     extra = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "RANKS": str(ranks)}
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=180, env={**os.environ, **extra}
+        [*command, str(script), *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+        env={**os.environ, **extra},
     )
     assert done.returncode == 0, done.stderr[:4000]
     reports = [(ranks / str(rank)).read_text().split() for rank in (0, 1)]
+    return reports, json.loads(done.stdout)  # printed by one of them only
+
+
+def test_two_processes_train_one_model(
+    tiny_settings: dict[str, Any], tiny_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 2 --batch-size 7 --method cfner --json"
+    reports, results = in_two_processes(
+        tmp_path, "train", tiny_data, "--out", out, *flags.split(), "--encoder", tiny_settings["encoder"]
+    )
     assert [count for count, *_ in reports] == ["2", "2"]
     assert reports[0] == reports[1]  # the same weights in both, and the same bank after each epoch
     banks = reports[0][2].split(",")
     assert len(banks) == 2 and all(bank.startswith("True:") for bank in banks)  # it had something to tell
-    results = json.loads(done.stdout)  # printed by one of them only
     assert len(results["steps"]) == 2
     assert sorted(path.name for path in (out / "steps").iterdir()) == ["0001", "0002"]
     assert ContinualTagger.load(out).types == ("animal", "city", "dish", "person")
+
+
+def test_two_processes_give_the_figures_of_one(
+    tiny_settings: dict[str, Any], tiny_data: Path, tmp_path: Path
+) -> None:
+    """The default method: half a batch each is one batch, up to the words that each mean is taken over."""
+    flags = "--first 2 --per-step 2 --min-mentions 1 --epochs 12 --lr-encoder 0.005 --lr-head 0.01 --json"
+    words = [
+        "train",
+        tiny_data,
+        *flags.split(),
+        "--set",
+        "train_embeddings=true",
+        "--encoder",
+        tiny_settings["encoder"],
+    ]
+    reports, two = in_two_processes(tmp_path, *words, "--out", tmp_path / "two", "--batch-size", 4)
+    assert reports[0][1] == reports[1][1]
+    alone = [*words, "--out", tmp_path / "one", "--batch-size", 8]
+    done = CliRunner().invoke(app, list(map(str, alone)))
+    assert done.exit_code == 0, done.output
+    one = json.loads(done.stdout)
+    assert one["last_micro_f1"] > 45 and two["last_micro_f1"] > 45  # both learned: at the start it is 0
+    assert abs(one["last_micro_f1"] - two["last_micro_f1"]) < 12  # as far as two seeds are apart
