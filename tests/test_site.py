@@ -90,7 +90,7 @@ def _letters(text: str) -> str:
 def test_formulas_are_drawn_and_dollar_signs_in_code_stay(site: Path) -> None:
     concepts, results = (Page(site / name) for name in ("concepts.html", "results.html"))
     assert "$" not in concepts.text.replace("$ cfner", "") and "<math" in (site / "concepts.html").read_text()
-    assert "--data $CFNER_DATA/snips-slots" in results.text
+    assert "yardstick $CFNER_DATA --score-on dev" in results.text
     assert not [path for path in site.rglob("*.html") if "formulaheld" in path.read_text()]
 
 

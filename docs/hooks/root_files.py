@@ -15,8 +15,8 @@ ROOT_FILES = {
 }
 METHODS = "methods/*.md"
 ICONS = "src/cfner/serving/static"  # the site has the icon of the served page
-# a page that `cfner bench report` wrote beside its Markdown: both would become results/report.html
-REPORT, ITS_PLACE = "results/report.html", "results/report-page.html"
+# a page that `cfner bench report` wrote beside its Markdown: both would have the same name
+REPORT, ITS_PLACE = "results/short-steps/report.html", "results/short-steps/report-page.html"
 
 
 def on_config(config: Any) -> Any:
