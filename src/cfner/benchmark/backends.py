@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cfner.benchmark.worker import WATCH_PARENT
-from cfner.errors import ConfigError, import_extra
+from cfner.errors import ConfigError
+from cfner.interop.machines import connect, environment_for, memory_gib
 
 LOG = "log.txt"
 
@@ -49,11 +48,6 @@ def start_worker(folder: Path, environment: dict[str, str], processes: int = 1) 
         )
 
 
-def environment_for(threads: int, device: int | None = None) -> dict[str, str]:
-    found = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
-    return found if device is None else {**found, "CUDA_VISIBLE_DEVICES": str(device)}
-
-
 @dataclass
 class LocalProcesses:
     """``slots`` workers at once. With GPUs each worker gets one (or all of them, with several processes)."""
@@ -70,7 +64,7 @@ class LocalProcesses:
         import torch
 
         gpus = torch.cuda.device_count()
-        fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, _memory_gib() // 3))
+        fits = max(1, gpus // processes) if gpus else max(1, min(os.cpu_count() or 1, memory_gib() // 3))
         slots = fits if jobs is None else jobs
         # a user who sets this variable runs something else beside the grid
         threads = int(os.environ.get("OMP_NUM_THREADS") or max(1, (os.cpu_count() or 1) // slots))
@@ -116,16 +110,7 @@ class RayCluster:
     def at(cls, address: str, *, cores: int = 1, gpus: float = 0, processes: int = 1) -> RayCluster:
         """``address``: of a running cluster, ``auto`` for the one this machine is part of, ``local`` to
         start one here. ``cores`` and ``gpus`` are what each job requests from the cluster."""
-        ray = import_extra("ray", "ray", "A grid on a Ray cluster")
-        _refuse_silence(address)
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConfigError(
-                f"Could not connect to the Ray cluster at '{address}': {error}.",
-                remedy="Give the address that 'ray start --head' printed, or 'local', and the token if the "
-                "cluster needs one (RAY_AUTH_TOKEN, or the file ~/.ray/auth_token).",
-            ) from error
+        ray = connect(address, "A grid on a Ray cluster")
         slots = int(ray.cluster_resources().get("CPU", 1) // cores)
         if gpus:
             slots = min(slots, int(ray.cluster_resources().get("GPU", 0) // gpus))
@@ -160,30 +145,9 @@ class RayCluster:
             return 1
 
 
-def _refuse_silence(address: str) -> None:
-    """Ray waits for minutes if nothing answers, so try the port first."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return  # 'auto' or 'local'
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except OSError as error:
-        raise ConfigError(
-            f"There is no Ray cluster at '{address}': {error}.",
-            remedy="Give the address that 'ray start --head' printed, or 'local'.",
-        ) from error
-
-
 def _ray_job(folder: str, environment: dict[str, str], processes: int) -> int:
     """Runs on a machine of the cluster."""
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"{folder} does not exist on this machine: RUNS must be on a shared disk")
     with start_worker(Path(folder), environment, processes) as process:
         return process.wait()
-
-
-def _memory_gib() -> int:
-    try:
-        return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30)
-    except (ValueError, OSError, AttributeError):
-        return 8
