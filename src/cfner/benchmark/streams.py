@@ -13,7 +13,8 @@ from cfner.corpus.corpus import Corpus
 from cfner.corpus.in_memory import IN_MEMORY, Data
 from cfner.corpus.sentence import Sentence
 from cfner.errors import ConfigError, nearest
-from cfner.interop.text_stream import is_file, unlabelled_text
+from cfner.interop.text_names import is_file
+from cfner.interop.text_stream import unlabelled_text
 from cfner.stream.manifest import sentences_hash
 from cfner.stream.stream import TaskStream
 

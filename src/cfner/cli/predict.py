@@ -130,7 +130,8 @@ def _style(output: str | None, json: bool, out: Path | None) -> str:
 def _sentences(
     words: list[str], texts: list[str], file: Path | None, format: str | None
 ) -> Iterable[Sentence]:
-    from cfner.interop.text_stream import looks_like_file, read_texts, sentence_of_text
+    from cfner.interop.text_names import looks_like_file
+    from cfner.interop.text_stream import read_texts, sentence_of_text
 
     if (words or texts) and file is not None:
         raise ConfigError("Both a text and --file were given.", remedy="Give one of them.")

@@ -51,7 +51,7 @@ def write_predictions(
 
     with whole_file(path, overwrite) as file:
         if chosen == "docbin":
-            file.write(_docbin(counted())[1])
+            file.write(docbin_of(counted())[1])
         else:
             for piece in AS_TEXT[chosen](counted()):
                 file.write(piece.encode())
@@ -94,10 +94,14 @@ def _object(prediction: Prediction) -> str:
         ) from error
 
 
-def mention_rows(predictions: Iterable[Prediction], separator: str) -> Iterator[str]:
-    """A table with a row per mention. ``id`` is that of the JSON line, else the number of the text from 1."""
-    yield _row(MENTION_COLUMNS, separator)
-    for number, prediction in enumerate(predictions, start=1):
+def mention_rows(predictions: Iterable[Prediction], separator: str, first: int = 1) -> Iterator[str]:
+    """A table with a row per mention. ``id`` is that of the JSON line, else the number of the text from 1.
+
+    ``first``: the number of the first text here; a table that goes on has no header.
+    """
+    if first == 1:
+        yield _row(MENTION_COLUMNS, separator)
+    for number, prediction in enumerate(predictions, start=first):
         name = (prediction.sentence.record or {}).get("id", number)
         name = json_text(name) if isinstance(name, dict | list) else name
         for e in prediction.entities:
@@ -144,7 +148,7 @@ def _docbin_parts(predictions: Iterator[Prediction], folder: Path, overwrite: bo
     count = 0
     with atomic_folder(folder, refuse=partial(_refuse_foreign, overwrite=overwrite)) as parts:
         for number in itertools.count(1):
-            size, content = _docbin(itertools.islice(predictions, DOCS_PER_PART))
+            size, content = docbin_of(itertools.islice(predictions, DOCS_PER_PART))
             if size or number == 1:
                 (parts / f"part-{number:05d}.spacy").write_bytes(content)
             count += size
@@ -167,7 +171,8 @@ def _refuse_foreign(folder: Path, overwrite: bool) -> None:
         )
 
 
-def _docbin(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
+def docbin_of(predictions: Iterable[Prediction]) -> tuple[int, bytes]:
+    """How many documents there are, and the DocBin of them."""
     spacy = docbin.load_spacy()
     vocab = spacy.blank("xx").vocab
     documents = spacy.tokens.DocBin(store_user_data=False)

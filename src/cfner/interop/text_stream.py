@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cfner.corpus.conll_layout import (
     LOOKED_AT,
@@ -31,27 +30,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.corpus.text_lines import decoded_line, refuse_missing, refuse_unwritable, text_lines
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ConfigError, CorpusError, located, nearest
-
-InputFormat = Literal["text", "jsonl", "conll"]
-_SUFFIXES: dict[InputFormat, tuple[str, ...]] = {
-    "text": (".txt", ".text", ".md"),
-    "jsonl": (".jsonl", ".ndjson", ".json"),
-    "conll": (".conll", ".conllup", ".tsv", ".bio", ".iob", ".iob2", ".bioes", ".bilou"),
-}
-_DOCUMENTS = (
-    ".csv",
-    ".doc",
-    ".docx",
-    ".gz",
-    ".html",
-    ".log",
-    ".odt",
-    ".pdf",
-    ".rtf",
-    ".spacy",
-    ".xml",
-    ".zip",
-)
+from cfner.interop.text_names import SUFFIXES, InputFormat
 
 _LOOKED_AT = 100  # sentences used to detect tags
 
@@ -68,18 +47,31 @@ def read_texts(source: Path | None, format: str | None = None) -> Iterator[Sente
     name = "standard input" if source is None else str(source)
     if source is not None:
         refuse_missing(source)  # now, because lines are read lazily, after a model was loaded
-    lines = _lines(source, name)
-    match format or _format_of(source):
-        case None:
-            return _text_or_columns(lines, name)
-        case "text":
-            return _texts(lines, name)
-        case "jsonl":
-            return (_record(line, f"{name}:{number}") for number, line in lines if line.strip())
-        case "conll":
-            return _conll(lines, name)
-        case other:
-            raise ConfigError(f"There is no input format '{other}'.", remedy=nearest(str(other), _SUFFIXES))
+    chosen = _format_of(source, format)
+    return _read(_lines(source, name), name, chosen)
+
+
+@dataclass(frozen=True)
+class TextLayout:
+    """How the lines of one file are read; ``columns`` of a CoNLL file."""
+
+    format: InputFormat
+    columns: Layout | None = None
+
+    @classmethod
+    def of(cls, source: Path, format: str | None = None) -> TextLayout:
+        """The layout that ``read_texts`` uses, from the suffix of a file and its first lines."""
+        chosen, lines = _format_of(source, format), _lines(source, str(source))
+        if chosen is None:
+            beginning = list(_up_to(LOOKED_AT, lines))
+            chosen, lines = _text_or_conll(beginning), iter(beginning)
+        return cls(chosen, _columns(lines, str(source))[0] if chosen == "conll" else None)
+
+    def sentences(self, lines: Iterable[Line], name: str) -> Iterator[Sentence]:
+        """The sentences of lines, anywhere in the file ``name``."""
+        if self.columns is not None:
+            return _rows(lines, self.columns, name)
+        return _texts(lines, name) if self.format == "text" else _records(lines, name)
 
 
 def unlabelled_text(source: Texts) -> tuple[Sentence, ...]:
@@ -114,26 +106,6 @@ def unlabelled_text(source: Texts) -> tuple[Sentence, ...]:
     return sentences
 
 
-def is_text_file(name: str) -> bool:
-    """Whether the name has a suffix of a text file."""
-    return Path(name).suffix.lower() in itertools.chain.from_iterable(_SUFFIXES.values())
-
-
-def is_file(one: object) -> bool:
-    """Whether it looks like the name of a file or folder, existing or not, so that a misspelt name is not
-    tagged as text."""
-    if not isinstance(one, str):
-        return isinstance(one, Path)
-    is_there = os.path.exists(one)  # noqa: PTH110 - Path.exists raises if the text is too long for a name
-    return len(one.split()) == 1 or is_there or is_text_file(one)
-
-
-def looks_like_file(text: str) -> bool:
-    """Whether a text is the name of an existing file, or one word with a file suffix."""
-    ends = len(text.split()) == 1 and (is_text_file(text) or Path(text).suffix.lower() in _DOCUMENTS)
-    return ends or os.path.isfile(text)  # noqa: PTH113 - Path's raises if the text is too long for a name
-
-
 def sentence_of_text(text: str, place: str) -> Sentence:
     """A text with its words; ``place`` is where it came from."""
     with located(place):
@@ -141,10 +113,15 @@ def sentence_of_text(text: str, place: str) -> Sentence:
     return sentence_from_characters(text, [], source=place)[0]
 
 
-def _format_of(source: Path | None) -> InputFormat | None:
-    """The format that a suffix determines; a .txt file may contain prose, or words with tags."""
+def _format_of(source: Path | None, asked: str | None) -> InputFormat | None:
+    """The requested format, or that of the suffix; a .txt file may contain prose, or words with tags."""
+    if asked is not None:
+        found = next((format for format in SUFFIXES if format == asked), None)
+        if found is None:
+            raise ConfigError(f"There is no input format '{asked}'.", remedy=nearest(asked, SUFFIXES))
+        return found
     suffix = "" if source is None else source.suffix.lower()
-    certain = (format for format, suffixes in _SUFFIXES.items() if format != "text" and suffix in suffixes)
+    certain = (format for format, suffixes in SUFFIXES.items() if format != "text" and suffix in suffixes)
     return next(certain, None)
 
 
@@ -168,10 +145,23 @@ def _texts(lines: Iterable[Line], name: str) -> Iterator[Sentence]:
     return (sentence_of_text(line, f"{name}:{number}") for number, line in lines)
 
 
-def _text_or_columns(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
-    beginning = list(_up_to(LOOKED_AT, lines))
-    lines = itertools.chain(beginning, lines)
-    yield from _conll(lines, name) if looks_tagged(beginning) else _texts(lines, name)
+def _read(lines: Iterator[Line], name: str, format: InputFormat | None) -> Iterator[Sentence]:
+    if format is None:
+        beginning = list(_up_to(LOOKED_AT, lines))
+        format, lines = _text_or_conll(beginning), itertools.chain(beginning, lines)
+    if format == "conll":
+        layout, lines = _columns(lines, name)
+        yield from _rows(lines, layout, name)
+    else:
+        yield from _texts(lines, name) if format == "text" else _records(lines, name)
+
+
+def _text_or_conll(beginning: Iterable[Line]) -> InputFormat:
+    return "conll" if looks_tagged(beginning) else "text"
+
+
+def _records(lines: Iterable[Line], name: str) -> Iterator[Sentence]:
+    return (_record(line, f"{name}:{number}") for number, line in lines if line.strip())
 
 
 def _record(line: str, place: str) -> Sentence:
@@ -232,10 +222,15 @@ def _places_of(words: list[str], text: str) -> tuple[tuple[int, int], ...]:
     return tuple(offsets)
 
 
-def _conll(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
+def _columns(lines: Iterator[Line], name: str) -> tuple[Layout, Iterator[Line]]:
+    """The layout of a CoNLL file, and all of its lines again."""
     beginning = list(_up_to_first_word(lines))
     layout = _layout([line for line in beginning if line[1].strip()], name)
-    for row in rows_of(itertools.chain(beginning, lines), layout, name, ReadReport(), _is_word):
+    return layout, itertools.chain(beginning, lines)
+
+
+def _rows(lines: Iterable[Line], layout: Layout, name: str) -> Iterator[Sentence]:
+    for row in rows_of(lines, layout, name, ReadReport(), _is_word):
         words = tuple(word.strip() for word in row.words)
         if "" in words:
             raise CorpusError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.in_memory import Data, source_name
 from cfner.errors import CfnerError, ConfigError, nearest
-from cfner.interop.text_stream import is_file
+from cfner.interop.text_names import is_file
 from cfner.practice.check.commands import next_command
 from cfner.practice.check.findings import (
     SEVERITIES,

@@ -16,7 +16,8 @@ from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.text_lines import text_lines
 from cfner.errors import ConfigError
 from cfner.interop.export import open_for_prediction
-from cfner.interop.text_stream import is_file, read_texts
+from cfner.interop.text_names import is_file
+from cfner.interop.text_stream import read_texts
 from cfner.interop.texts_to_tag import TextsToTag
 from cfner.network.prediction import TaggingModel
 from cfner.store.lineage import lineage_step

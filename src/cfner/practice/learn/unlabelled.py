@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from cfner.corpus.in_memory import IN_MEMORY
 from cfner.corpus.sentence import Sentence
-from cfner.interop.text_stream import is_file, sentence_of_text, unlabelled_text
+from cfner.interop.text_names import is_file
+from cfner.interop.text_stream import sentence_of_text, unlabelled_text
 from cfner.practice.learn.new_data import held_out
 
 Given = Any  # a path, a text, a sentence, or data in memory
