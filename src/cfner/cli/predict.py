@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -27,13 +27,24 @@ _TO_KEEP = ("jsonl", "json", "csv", "tsv", "conll", "docbin")
 def predict(
     model: o.Model,
     text: Annotated[
-        list[str] | None, typer.Argument(help="Text to tag; '-' or nothing: standard input.")
+        list[str] | None,
+        typer.Argument(
+            help="Text to tag; '-' or nothing: standard input. With a folder as --out, or with --workers or "
+            "--on: files, folders and quoted patterns ('texts/*.jsonl')."
+        ),
     ] = None,
     text_option: Annotated[
         list[str] | None,
         o.Flag("--text", "-t", help="A text, even if it looks like the name of a file; may be repeated."),
     ] = None,
-    file: Annotated[Path | None, o.Flag("--file", "-f", help="A file to tag, of any size.")] = None,
+    file: Annotated[
+        list[Path] | None,
+        o.Flag(
+            "--file",
+            "-f",
+            help="A file to tag, of any size. Several (repeated, a folder, a pattern) need a folder: --out.",
+        ),
+    ] = None,
     input_format: Annotated[
         str | None,
         o.Flag(
@@ -60,10 +71,36 @@ def predict(
             "-o",
             help="Write to this file (atomically). Its suffix names the format: .jsonl, .json, .csv and "
             ".tsv (a row per mention), .conll or .spacy. A docbin named *.spacy is one file, held in memory "
-            "until it is complete; with any other name it becomes a folder of parts, in constant memory.",
+            "until it is complete; with any other name it becomes a folder of parts, in constant memory. "
+            "A name without a suffix is a folder, with an output for each file (jsonl, or as --as says).",
         ),
     ] = None,
-    overwrite: Annotated[bool, o.Flag("--overwrite", help="Replace an existing --out file.")] = False,
+    overwrite: Annotated[
+        bool,
+        o.Flag(
+            "--overwrite",
+            help="Replace an existing --out file. In a folder: tag changed files again, and everything if "
+            "the model or the settings changed.",
+        ),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        o.Flag(
+            min=1,
+            help="Tag files with this many processes, one core each; the output is the same whatever their "
+            "number. Default for a folder: one per GPU, or per core. With --on ray: tasks at once.",
+        ),
+    ] = None,
+    on: Annotated[
+        str | None, o.Flag(help="Where files are tagged: local (this machine), or ray (a Ray cluster).")
+    ] = None,
+    address: Annotated[
+        str | None,
+        o.Flag(
+            help="With --on ray: the address of the cluster, 'auto', or 'local' to start one here. Default: "
+            "RAY_ADDRESS, else this machine's cluster, else one that is started here."
+        ),
+    ] = None,
     runtime: Annotated[
         str | None,
         o.Flag(
@@ -77,19 +114,39 @@ def predict(
 ) -> None:
     """Find entities. Files of any size are read, tagged and written piece by piece.
 
+    Many files are tagged into a folder, an output for each: cfner predict MODEL 'texts/*.jsonl' --out DIR.
+    If the command is stopped, the same command goes on.
+
     Each entity has its type, its words and characters, and a score: the probability of its type, averaged
     over its words; after 'cfner calibrate', the share of such mentions that are right. A word's label is
     that of its first subword.
     """
     from cfner.interop.export import open_for_prediction
     from cfner.interop.prediction_files import AS_TEXT, write_predictions
+    from cfner.interop.shards.inputs import is_folder_name, names_files, wants_folder
     from cfner.network.prediction import tag_stream
 
-    style = _style(output, json, out)
+    style, words, files = "jsonl" if json else output, text or [], [str(one) for one in file or []]
+    asked = (workers, on, address)
+    named = out is not None and is_folder_name(out) and any(map(names_files, words))
+    if named or wants_folder(files, out, style, *asked):
+        if text_option:
+            raise ConfigError("Both a text and files were given.", remedy="Give one of them.")
+        _tag_files(
+            model,
+            [*files, *words],
+            out,
+            {"format": style or "jsonl", "input_format": input_format, "runtime": runtime}
+            | {"min_score": min_score, "batch_size": batch_size},
+            {"step": step, "workers": workers, "on": on, "address": address, "device": device}
+            | {"overwrite": overwrite},
+        )
+        return
+    style = _style(style, out)
     if out is not None and out.exists() and not overwrite:
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
     # before the model is loaded, so that a missing file is reported at once
-    sentences = _sentences(text or [], text_option or [], file, input_format)
+    sentences = _sentences(words, text_option or [], Path(files[0]) if files else None, input_format)
     opened = open_for_prediction(model, step, runtime, device=device)
     found = tag_stream(opened, sentences, min_score=min_score, batch_size=batch_size)
     if out is not None:
@@ -105,10 +162,29 @@ def predict(
         sys.stdout.flush()
 
 
-def _style(output: str | None, json: bool, out: Path | None) -> str:
+def _tag_files(
+    model: str, files: list[str], out: Path | None, settings: dict[str, Any], options: dict[str, Any]
+) -> None:
+    from cfner.interop.shards.bar import progress_bar
+    from cfner.interop.shards.run import tag_files
+    from cfner.interop.shards.tagging import Settings
+
+    try:
+        with progress_bar() as progress:
+            done = tag_files(model, files, out, Settings(**settings), **options, progress=progress)
+    except KeyboardInterrupt:
+        typer.echo("Finished parts are kept: run the same command again to resume.", err=True)
+        raise
+    before = f", {done.before} of them before" if done.before else ""
+    if done.before == done.files:
+        typer.echo(visible(f"All {done.files} files were tagged before: {out}"), err=True)
+    else:
+        typer.echo(visible(f"{done.texts} sentences of {done.files} files tagged{before}: {out}"), err=True)
+
+
+def _style(style: str | None, out: Path | None) -> str:
     from cfner.interop.prediction_files import format_of_name
 
-    style = "jsonl" if json else output
     if style is None and out is not None:
         style = format_of_name(out)
     elif style is None:

@@ -108,15 +108,8 @@ def open_for_prediction(
     temporary folder (some seconds; export it once to save them). An ONNX folder is run as it is.
     ``device`` as for ``open_model``; ONNX runs on the CPU.
     """
-    if runtime is not None and runtime not in get_args(Runtime):
-        raise ConfigError(f"There is no runtime '{runtime}'.", remedy=nearest(runtime, get_args(Runtime)))
+    refuse_runtime(source, step, runtime)
     if is_onnx_folder(source):
-        if step is not None or runtime == "torch":
-            raise ModelError(
-                "This is an exported ONNX model: it has one step, and no weights for torch.",
-                where=str(source),
-                remedy="Leave out step and runtime, or give the original model.",
-            )
         return read_onnx(source, device=device)
     if runtime in (None, "torch"):
         return open_model(source, step, device=device)
@@ -126,3 +119,15 @@ def open_for_prediction(
         model = open_model(source, step, device="cpu")
         export_model(model, folder, "onnx", int8=runtime == "onnx-int8")
         return read_onnx(folder)
+
+
+def refuse_runtime(source: str | Path, step: int | None, runtime: str | None) -> None:
+    """Refuse an unknown runtime, and what an exported ONNX folder does not have."""
+    if runtime is not None and runtime not in get_args(Runtime):
+        raise ConfigError(f"There is no runtime '{runtime}'.", remedy=nearest(runtime, get_args(Runtime)))
+    if is_onnx_folder(source) and (step is not None or runtime == "torch"):
+        raise ModelError(
+            "This is an exported ONNX model: it has one step, and no weights for torch.",
+            where=str(source),
+            remedy="Leave out step and runtime, or give the original model.",
+        )

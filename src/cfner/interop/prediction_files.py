@@ -58,6 +58,11 @@ def write_predictions(
     return count
 
 
+def is_format_name(path: Path) -> bool:
+    """Whether the suffix of a file's name is that of a format."""
+    return path.suffix.lower() in _SUFFIXES
+
+
 def format_of_name(path: Path) -> str:
     """The format for the suffix of a file's name."""
     suffix = path.suffix.lower()
@@ -94,12 +99,13 @@ def _object(prediction: Prediction) -> str:
         ) from error
 
 
-def mention_rows(predictions: Iterable[Prediction], separator: str, first: int = 1) -> Iterator[str]:
-    """A table with a row per mention. ``id`` is that of the JSON line, else the number of the text from 1.
-
-    ``first``: the number of the first text here; a table that goes on has no header.
+def mention_rows(
+    predictions: Iterable[Prediction], separator: str, first: int = 1, *, header: bool = True
+) -> Iterator[str]:
+    """A table with a row per mention. ``id`` is that of the JSON line, else the number of the text, counted
+    from ``first``.
     """
-    if first == 1:
+    if header:
         yield _row(MENTION_COLUMNS, separator)
     for number, prediction in enumerate(predictions, start=first):
         name = (prediction.sentence.record or {}).get("id", number)
