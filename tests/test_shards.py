@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import many_documents
 import warm
 from cfner import predict
 from cfner.cli.main import main
@@ -45,7 +46,7 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", warm.python())
 
@@ -152,6 +153,7 @@ def close(content: str, format: str) -> list[Any]:
     return cells if format == "conll" else [[*row[:-1], row[-1][:4]] for row in cells]
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_the_number_of_workers_changes_no_byte(texts: Path, two_steps: Path, tmp_path: Path) -> None:
     found = []
     for workers in (1, 2, 3):
@@ -164,6 +166,7 @@ def test_the_number_of_workers_changes_no_byte(texts: Path, two_steps: Path, tmp
     assert [json.loads(line)["n"] for line in found[0]["a.jsonl"].splitlines()] == list(range(60))
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_an_onnx_runtime_is_exported_once_for_all(texts: Path, two_steps: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     given: dict[str, Any] = {"file": [texts / "a.jsonl"], "runtime": "onnx-int8"}
@@ -248,6 +251,7 @@ def cfner(
     return run_command
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_the_command_takes_a_pattern_and_goes_on(
     cfner: Any, texts: Path, two_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +345,7 @@ def test_a_removed_output_is_made_again(texts: Path, tmp_path: Path, here: Any) 
     assert outputs(tmp_path / "out") == made
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_killed_run_goes_on(texts: Path, two_steps: Path, tmp_path: Path) -> None:
     """kill -9 while workers tag: no output is half written, and the rest is tagged by the next run."""
     files = tmp_path / "texts"
@@ -421,6 +426,7 @@ def test_what_is_not_ours_is_not_replaced(texts: Path, tmp_path: Path, here: Any
     assert outputs(tmp_path / "out") == {"a.jsonl": b"mine"}
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_second_run_at_the_same_time_is_refused(texts: Path, two_steps: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "cfner", "predict", two_steps, texts / "b.txt", "--out", tmp_path]
     with locked(tmp_path):
@@ -431,6 +437,7 @@ def test_a_second_run_at_the_same_time_is_refused(texts: Path, two_steps: Path, 
 # -- errors ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_bad_line_is_named_and_the_rest_is_tagged(texts: Path, two_steps: Path, tmp_path: Path) -> None:
     files, out = tmp_path / "texts", tmp_path / "out"
     shutil.copytree(texts, files)
@@ -462,6 +469,7 @@ def test_a_worker_that_dies_is_an_error_that_names_the_shard(
         tag_files(two_steps, [texts / "a.jsonl"], tmp_path / "out", Settings(shard_bytes=SMALL), workers=2)
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_a_worker_says_why_it_cannot_open_the_model(texts: Path, tmp_path: Path, one_step: Path) -> None:
     with (one_step / "steps/0001/model.safetensors").open("ab") as file:
         file.write(b"x")
@@ -554,3 +562,10 @@ def test_a_cluster_gets_the_model_and_the_text_and_gives_the_same_bytes(
     monkeypatch.setattr("cfner.interop.shards.cluster.tag_shard", dies)
     with pytest.raises(CfnerError, match=r"lines \d+ to \d+: the node died three times .*resume"):
         tag_files(two_steps, [texts], tmp_path / "lost", settings, on="ray")
+
+
+@pytest.mark.usefixtures("warm_workers")
+def test_the_benchmark_counts_what_it_made(two_steps: Path) -> None:
+    found = many_documents.main([str(two_steps), "-n", "200", "--workers", "2"])
+    assert found["documents"] == 200 and 200 * 100 < found["words"] < 200 * 210
+    assert found["documents/s"] > 0 and found["peak memory, MB"] > 0

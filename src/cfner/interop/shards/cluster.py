@@ -5,16 +5,18 @@ Ray starts a task again if its node dies. Only the process that started the run 
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from cfner.errors import CfnerError, ConfigError, import_extra
+from cfner.errors import CfnerError, import_extra
 from cfner.interop.machines import connect
 from cfner.interop.shards.cutting import Shard
 from cfner.interop.shards.model_source import ModelSource
 from cfner.interop.shards.tagging import Refused, Settings, Tagged, tag_shard
 
+_log = logging.getLogger(__name__)
 _PURPOSE = "Tagging on a Ray cluster"
 _AHEAD = 2  # tasks per core (or GPU), so that a node need not wait for the next
 _RETRIES = 3  # after a node or a process died with the task
@@ -34,7 +36,7 @@ class RayWorkers:
         on_gpu = device.startswith("cuda") or (device == "auto" and have.get("GPU", 0) >= 1)
         self._kind = "GPU" if on_gpu else "CPU"
         if have.get(self._kind, 0) < 1:
-            raise ConfigError(f"The cluster has no {self._kind}.", remedy="Add a node, or set `device`.")
+            _log.warning("The cluster has no %s now: waiting until a node with one joins.", self._kind)
         self._workers = workers
         task = self._ray.remote(num_cpus=1, num_gpus=int(on_gpu), max_retries=_RETRIES)(_tag)
         # in a list, so that the task gets the reference: only a process without the model fetches it
