@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pickle
 import shutil
 import signal
@@ -346,20 +345,22 @@ def test_a_removed_output_is_made_again(texts: Path, tmp_path: Path, here: Any) 
 
 
 @pytest.mark.usefixtures("warm_workers")
-def test_a_killed_run_goes_on(texts: Path, two_steps: Path, tmp_path: Path) -> None:
-    """kill -9 while workers tag: no output is half written, and the rest is tagged by the next run."""
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_goes_on(how: signal.Signals, texts: Path, two_steps: Path, tmp_path: Path) -> None:
+    """While workers tag: no output is half written, and the rest is tagged by the next run."""
     files = tmp_path / "texts"
     files.mkdir()
     for number in range(40):
         shutil.copy(texts / "a.jsonl", files / f"{number}.jsonl")
     words = [sys.executable, "-m", "cfner", "predict", two_steps, str(files), "--workers", "2", "--out"]
     killed, once = tmp_path / "killed", tmp_path / "once"
-    process = subprocess.Popen([*words, str(killed)], start_new_session=True, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*words, str(killed)], stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while len(list(killed.glob("*.jsonl"))) < 3 and time.monotonic() < until and process.poll() is None:
         time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.send_signal(how)
+    said = process.communicate()[1]
+    assert how == signal.SIGKILL or "run the same command again to resume" in said
     finished = {path: path.stat().st_ino for path in killed.glob("*.jsonl")}
     assert 3 <= len(finished) < 40
     for folder in (killed, once):

@@ -40,7 +40,7 @@ class OutputFolder:
         self._hidden = path / HIDDEN
         facts = {
             "model": {"source": model.source, "step": model.step, "hash": model.identity},
-            "settings": asdict(settings),
+            "settings": {**asdict(settings), "runtime": settings.runtime or "torch"},
         }
         record = self._hidden / "run.json"
         if record.exists() and (different := _differences(_held(record), facts)):
