@@ -1,4 +1,4 @@
-"""Does a model keep what the model before it said, on the text that it trained on and on text that it never saw?
+"""Does a model keep what the one before it said, on its own training text and on text that it never saw?
 
     python benchmarks/kept_claims.py RUN CORPUS [--every 8] [--texts 400]
 
