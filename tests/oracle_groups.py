@@ -146,8 +146,12 @@ def classify(
     space: Space,
     current: set[str],
     matched: bool = False,
+    share: float = 0.0,
 ) -> float:
-    """Sum over groups of the mean cross-entropy of the words of which the label in the group is known."""
+    """Sum over groups of the mean cross-entropy of the words of which the label in the group is known.
+
+    ``share``: words of the group's types that are fewer than this count more, up to 4 times.
+    """
     total = 0.0
     for group in space.groups:
         losses = []
@@ -159,9 +163,16 @@ def classify(
             if wanted == REST:
                 losses.append(-math.log(math.fsum(p[c] for c in rest_of(group, space, current))))
             elif isinstance(wanted, int):
-                losses.append(-math.log(p[wanted]))
+                weight = 1.0 if wanted == space.other else rarity(targets, group, space, share)
+                losses.append(-weight * math.log(p[wanted]))
         total += mean(losses)
     return total
+
+
+def rarity(targets: list[dict[int, Target]], group: int, space: Space, share: float) -> float:
+    wanted = [taught[group] for taught in targets if isinstance(taught[group], int)]
+    theirs = sum(label != space.other for label in wanted) / len(wanted)
+    return min(4.0, max(1.0, math.sqrt(share / theirs)))
 
 
 def rest_of(group: int, space: Space, current: set[str]) -> list[int]:

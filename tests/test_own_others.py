@@ -16,7 +16,7 @@ from cfner.methods import create
 from cfner.methods.context import ExampleContext
 from cfner.network.inference import Decoder
 from cfner.objective.effects import MatchedPredictions
-from cfner.objective.groups import KEEP, REST
+from cfner.objective.groups import KEEP, REST, weights_of_rare
 from cfner.objective.own_others import ClassifyGroups, KeepGroups
 from cfner.objective.schedules import Curriculum
 from random_groups import GroupStep, plain, random_space, random_step
@@ -77,6 +77,17 @@ def test_losses(seed: int) -> None:
         loss = loss + kept
     loss.backward()
     assert torch.isfinite(step.inputs.logits.grad).all()
+
+
+@given(seeds, st.sampled_from([0.05, 0.5, 1.0]))
+@quick
+def test_words_of_rare_types_count_more(seed: int, share: float) -> None:
+    step = random_step(seed)
+    weights = weights_of_rare(step.inputs.group_targets, share)
+    assert ((weights >= 1) & (weights <= 4)).all()
+    learned = ClassifyGroups()(replace(step.inputs, group_weights=weights))
+    expected = slow.classify(step.words, step.targets, step.space, set(step.current), share=share)
+    assert float(learned.detach()) == pytest.approx(expected, **ALMOST)
 
 
 @given(seeds, st.integers(1, 3), st.sampled_from([0.0, 0.4, 0.9]))

@@ -119,23 +119,30 @@ class Cell:
         settings, files = self.config.what_matters(), files_hash(self.config.encoder)
         return settings if files is None else settings | {"encoder": {"files": files}}
 
+    def _code(self) -> str | None:
+        """What the method computes, besides its settings: a third-party method's code, or the number of one
+        of cfner's own methods that has changed.
+        """
+        recipe = method_class(self.config.method).recipe
+        return source_hash(self.config.method) or (f"recipe {recipe}" if recipe > 1 else None)
+
     def key(self, stream: TaskStream) -> str:
         """Equal keys mean equal results: the key covers the text, its division, the settings, a local
-        encoder's files, and the code of a third-party method.
+        encoder's files, and the method's code.
         """
         return settings_hash(
             {
                 "recipe": RECIPE,
                 "stream": stream.manifest()["hash"],
                 "config": self._settings(),
-                "code": source_hash(self.config.method),
+                "code": self._code(),
             }
         )[:24]
 
     def first_step_key(self, stream: TaskStream) -> str:
         """Equal for cells whose first step is the same computation on the same data."""
         first = stream[0]
-        settings, code = self._settings(), source_hash(self.config.method)
+        settings, code = self._settings(), self._code()
         if self.shares_first_step:
             settings, code = {k: v for k, v in settings.items() if k not in _LATER_STEPS_ONLY}, None
         data = {"train": first.train, "dev": first.dev, "test": stream.test_up_to(first)}

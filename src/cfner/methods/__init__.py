@@ -25,7 +25,7 @@ from cfner.network.head import Head, HeadKind
 from cfner.network.network import Network
 from cfner.network.probes import AttentionMaps, Features, LayerSums, Probe, Reading
 from cfner.objective.effects import with_causal_effect
-from cfner.objective.groups import KEEP, REST, LabelGroups, group_targets
+from cfner.objective.groups import KEEP, REST, LabelGroups, group_targets, weights_of_rare
 from cfner.objective.library import (
     ClassifyAll,
     ClassifyEntities,
@@ -101,6 +101,7 @@ __all__ = [
     "refuse_top",
     "register",
     "summary",
+    "weights_of_rare",
     "with_causal_effect",
     "with_expert",
     "wrapper_class",

@@ -26,6 +26,7 @@ class Targets:
     labels: Tensor  # [N] label ids by TokenRef; IGNORE where the label is not known
     weights: Tensor | None = None  # [N] weight of each word; None: 1
     groups: Tensor | None = None  # [N, G] the target in each group, where types have their own Other class
+    group_weights: Tensor | None = None  # [G] how much words of a group's types count; None: 1, as others do
 
 
 class StepContext(Protocol):

@@ -58,6 +58,8 @@ class Method:
     # None: the setting's
     head: ClassVar[HeadKind | None] = None
     Parameters: ClassVar[type[MethodParameters]] = MethodParameters
+    # raised when the method computes something else than before: runs of older versions are then not reused
+    recipe: ClassVar[int] = 1
     # the parameter that weighs keeping the old types: a league tries half and twice its value. None: there is
     # no such weight, and the league tries learning rates instead
     knob: ClassVar[str | None] = None

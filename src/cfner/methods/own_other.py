@@ -22,6 +22,7 @@ from cfner.methods import (
     WordScores,
     group_targets,
     register,
+    weights_of_rare,
     with_causal_effect,
 )
 
@@ -37,6 +38,13 @@ class OwnOtherParameters(MethodParameters):
         ge=0,
         le=1,
         description="an old type that claims this share of a new type's words is refined by it",
+    )
+    rare: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="words of a type that are a smaller share of its data count more, up to 4 times; "
+        "0: all words count the same",
     )
     exclusive: bool = Field(False, description="words of a new type are negatives of the old types")
 
@@ -67,6 +75,7 @@ class OwnOther(Method):
     }
     plain_first_step: ClassVar[bool] = False
     Parameters = OwnOtherParameters
+    recipe: ClassVar[int] = 2  # words of rare types count more
     knob: ClassVar[str | None] = "lambda_keep"
 
     @property
@@ -91,13 +100,14 @@ class OwnOther(Method):
         its label or the group's Other; elsewhere it keeps the old prediction.
         """
         taught = group_targets(ctx.data, ctx.groups, ctx.labels.types_of_groups)
+        weights = weights_of_rare(taught, self.parameters.rare) if self.parameters.rare else None
         if "old" in teachers:
             found = OldMentions(ctx, teachers["old"], self.parameters.refines)
             if self.has("negatives"):
                 taught = found.as_negatives(taught, self.parameters.sure)
             if self.parameters.exclusive:
                 taught = found.exclusive(taught)
-        return Targets(ctx.data.gold, groups=taught)
+        return Targets(ctx.data.gold, groups=taught, group_weights=weights)
 
 
 @register

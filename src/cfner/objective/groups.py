@@ -88,6 +88,18 @@ def mean_per_group(values: Tensor, chosen: Tensor) -> Tensor:
     return (total / chosen.sum(0).clamp_min(1)).sum()
 
 
+def weights_of_rare(targets: Tensor, share: float, most: float = 4.0) -> Tensor:
+    """[N, G] targets -> [G]: how much the words of a group's types count, 1 to ``most`` times.
+
+    The words of a rare type are few among all words of which the group's label is known, and their mean
+    hardly hears them. Where they are less than ``share`` of these words, they count sqrt(share / theirs)
+    times.
+    """
+    words, known = (targets > 0).sum(0), (targets >= 0).sum(0)
+    theirs = words / known.clamp_min(1)
+    return torch.where(words > 0, (share / theirs.clamp_min(1e-9)).sqrt().clamp(1.0, most), 1.0)
+
+
 def group_targets(data: StepData, groups: LabelGroups, types_of: Mapping[int, frozenset[str]]) -> Tensor:
     """[N, G] the target of each word in each group: a member, REST, KEEP, or IGNORE (none).
 

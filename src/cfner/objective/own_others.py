@@ -28,12 +28,14 @@ class ClassifyGroups(Term):
     """Cross-entropy of each group's own softmax, over all words whose label in the group is known: entities
     and all words that are certainly not entities. With matched predictions: Effect_E.
 
-    Where only some types of a group are annotated, all others in it count as one class, the rest.
+    Where only some types of a group are annotated, all others in it count as one class, the rest. A method
+    may let the words of a group's types count more, w_g times.
     """
 
     role: ClassVar[Role] = "learn_new"
     formula: ClassVar[str] = (
-        r"\sum_g -\log p_g[y_{i,g}] \quad \text{mean over the words of which } y_{i,g} \text{ is known}"
+        r"\sum_g -w_{i,g} \log p_g[y_{i,g}] \quad "
+        r"\text{mean over the words of which } y_{i,g} \text{ is known}"
     )
     name: str = "classify"
     predictions: Predictions = field(default_factory=OwnPredictions)
@@ -45,6 +47,8 @@ class ClassifyGroups(Term):
         if bool((targets == REST).any()):
             rest = log_p.masked_fill(~groups.rest, float("-inf")).logsumexp(2)
             loss = torch.where(targets == REST, -rest, loss)
+        if inputs.group_weights is not None:
+            loss = torch.where(targets > 0, inputs.group_weights.to(loss.dtype) * loss, loss)
         return mean_per_group(loss, (targets >= 0) | (targets == REST))
 
 

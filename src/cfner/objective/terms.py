@@ -74,6 +74,7 @@ class TermInputs:
     annotated: Tensor | None = None  # [W] bool: the word's slice is completely annotated. None: all are
     groups: LabelGroups | None = None  # where types have their own Other class
     group_targets: Tensor | None = None  # [W, G] the target of each word in each group
+    group_weights: Tensor | None = None  # [G] weight of words of a group's types. None: 1
     rows: Tensor | None = None  # [W] which window of the batch
     epoch: int = 1  # from 1
     teachers: Mapping[str, TeacherView] = field(default_factory=dict)

@@ -52,7 +52,12 @@ class PreparedStep:
             self,
             data=replace(self.data, gold=self.data.gold.to(device)),
             roles=self.roles.to(device),
-            targets=Targets(targets.labels.to(device), moved(targets.weights), moved(targets.groups)),
+            targets=Targets(
+                targets.labels.to(device),
+                moved(targets.weights),
+                moved(targets.groups),
+                moved(targets.group_weights),
+            ),
             annotated=self.annotated.to(device),
             groups=None if self.groups is None else self.groups.to(device),
             bank=None if self.bank is None else self.bank.on(device),
@@ -90,6 +95,7 @@ class PreparedStep:
             annotated=self.annotated[refs],
             groups=self.groups,
             group_targets=None if taught is None else taught[refs],
+            group_weights=self.targets.group_weights,
             rows=batch.rows,
             epoch=epoch,
             teachers={
