@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from cfner.cli import options as o
+from cfner.cli.quick_start import quick_start
 from cfner.cli.show import coloured, console, plain
 from cfner.errors import ConfigError, nearest
 from cfner.files.safe_text import visible
@@ -121,10 +122,11 @@ def predict(
     over its words; after 'cfner calibrate', the share of such mentions that are right. A word's label is
     that of its first subword.
     """
-    from cfner.interop.export import open_for_prediction
-    from cfner.interop.prediction_files import AS_TEXT, write_predictions
-    from cfner.interop.shards.inputs import is_folder_name, names_files, wants_folder
-    from cfner.network.prediction import tag_stream
+    with quick_start():
+        from cfner.interop.export import open_for_prediction
+        from cfner.interop.prediction_files import AS_TEXT, write_predictions
+        from cfner.interop.shards.inputs import is_folder_name, names_files, wants_folder
+        from cfner.network.prediction import tag_stream
 
     style, words, files = "jsonl" if json else output, text or [], [str(one) for one in file or []]
     asked = (workers, on, address)
@@ -147,7 +149,8 @@ def predict(
         raise ConfigError("The output exists.", where=str(out), remedy="Name another, or add --overwrite.")
     # before the model is loaded, so that a missing file is reported at once
     sentences = _sentences(words, text_option or [], Path(files[0]) if files else None, input_format)
-    opened = open_for_prediction(model, step, runtime, device=device)
+    with quick_start():
+        opened = open_for_prediction(model, step, runtime, device=device)
     found = tag_stream(opened, sentences, min_score=min_score, batch_size=batch_size)
     if out is not None:
         count = write_predictions(found, out, style, overwrite=overwrite)

@@ -127,6 +127,7 @@ def read_model(step: StoredStep) -> LoadedModel:
 
 def _read(step: StoredStep) -> LoadedModel:
     from transformers import AutoConfig, AutoTokenizer
+    from transformers.initialization import no_init_weights
 
     labels, facts, folder = read_labels(step), step.read_json(LABELS), step.folder
     experts = experts_in(facts, labels)
@@ -138,8 +139,9 @@ def _read(step: StoredStep) -> LoadedModel:
     refuse_depth(config, shapes, folder)
     with WITHOUT_MEMORY:
         refuse_other_shapes(_build(config, facts, labels, experts), shapes, folder / WEIGHTS)
-    # the saved dtype may be narrower, and would round the weights
-    network = _build(config, facts, labels, experts).float()
+    with no_init_weights():  # all of them are replaced, and drawing random ones takes as long as reading
+        # the saved dtype may be narrower, and would round the weights
+        network = _build(config, facts, labels, experts).float()
     weights = {name: value for file in files for name, value in _keyed(load_file(folder / file), file, count)}
     refuse_other_numbers(network, weights, folder / WEIGHTS)
     if (broken := first_not_finite(weights)) is not None:
