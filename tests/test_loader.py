@@ -106,6 +106,15 @@ def test_inference_reads_every_word_once_longest_windows_first(text: EncodedText
     assert widths == sorted(widths, reverse=True)
 
 
+@pytest.mark.parametrize("most", [1, 40, 10**6])
+def test_inference_batches_hold_at_most_so_many_subwords(text: EncodedText, most: int) -> None:
+    batches = list(inference_batches(text, batch_size=7, subwords=most))
+    assert sorted(ref for batch in batches for ref in batch.refs.tolist()) == list(range(text.words))
+    for batch in batches:
+        windows, width = batch.input_ids.shape
+        assert windows == 1 or (windows <= 7 and windows * width <= most)
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_reads_every_word_once_in_the_order_of_its_sampler(text: EncodedText, workers: int) -> None:
     loader, order = training_loader(text, batch_size=8, seed=3, workers=workers)

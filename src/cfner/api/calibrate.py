@@ -39,7 +39,7 @@ def calibrate(
         overwrite: Replace an existing ``html`` file.
         format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
-        batch_size: Windows per batch.
+        batch_size: Windows per batch, at most.
         device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:

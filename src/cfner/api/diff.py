@@ -46,7 +46,7 @@ def diff(
         format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
         plain: The file is plain text, one text per line, whatever its name.
-        batch_size: Windows per batch.
+        batch_size: Windows per batch, at most.
         device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:

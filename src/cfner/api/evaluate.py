@@ -72,7 +72,7 @@ def evaluate(
         format: Format of the data's files. Default: detected.
         tag_column: Column or field of the tags: a name, or a number from 0.
         all_types: Also score types that the data does not label: all their predictions count as wrong.
-        batch_size: Windows per batch.
+        batch_size: Windows per batch, at most.
         device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
 
     Returns:

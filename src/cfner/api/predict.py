@@ -117,7 +117,7 @@ def predict(
             worth it for large files. Default: torch.
         min_score: Leave out mentions with a lower score. This replaces the limits that ``calibrate`` set;
             0 returns everything that the network finds.
-        batch_size: Windows per batch.
+        batch_size: Windows per batch, at most.
         device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:N" or "mps".
         progress: Whether to show a progress bar while files are tagged into a folder. Default: in a terminal.
 

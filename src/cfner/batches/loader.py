@@ -100,12 +100,19 @@ def training_loader(
 
 
 def inference_batches(
-    text: EncodedText, *, batch_size: int, windows: IntArray | None = None
+    text: EncodedText, *, batch_size: int, windows: IntArray | None = None, subwords: int | None = None
 ) -> Iterator[TokenBatch]:
-    """Every window once, the longest first, so that running out of memory shows at once."""
+    """Every window once, the longest first, so that running out of memory shows at once.
+
+    ``subwords``: batches of several windows have at most this many, with padding.
+    """
     if batch_size < 1:
         raise ConfigError(f"`batch_size` cannot be {batch_size}.", remedy="Give 1 or more.")
     chosen = np.arange(text.windows) if windows is None else windows
     order = chosen[np.argsort(-text.lengths[chosen], kind="stable")]
-    for at in range(0, len(order), batch_size):
-        yield collate(text, order[at : at + batch_size])
+    at = 0
+    while at < len(order):
+        longest = int(text.lengths[order[at]])
+        size = batch_size if subwords is None else min(batch_size, max(1, subwords // longest))
+        yield collate(text, order[at : at + size])
+        at += size

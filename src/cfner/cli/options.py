@@ -29,7 +29,7 @@ Checkpoint = Annotated[
     ),
 ]
 Step = Annotated[int | None, Flag(min=1, help="Which step of the model; default: the current one.")]
-Windows = Annotated[int, Flag(min=1, help="Windows per batch.")]
+Windows = Annotated[int, Flag(min=1, help="Windows per batch, at most.")]
 _device = Flag("--device", help="What to compute on: auto (a GPU if there is one), cpu, cuda, cuda:N or mps.")
 Device = Annotated[str, _device]
 MinScore = Annotated[

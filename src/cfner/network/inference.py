@@ -39,16 +39,27 @@ def outputs(
     batch_size: int = 64,
     windows: IntArray | None = None,
     probes: Sequence[Probe] = (),
+    subwords: int | None = None,
 ) -> Iterator[tuple[TokenBatch, TaggerOutput]]:
-    """Run the network in eval mode over all windows (or some); its mode is restored afterwards."""
+    """Run the network in eval mode over all windows (or some); its mode is restored afterwards.
+
+    Batches have at most ``batch_size`` windows and ``subwords``.
+    """
     training = network.training
     network.eval()
     try:
-        for batch in inference_batches(text, batch_size=batch_size, windows=windows):
+        for batch in inference_batches(text, batch_size=batch_size, windows=windows, subwords=subwords):
             placed = batch.to(network.device)
             yield placed, network(placed, probes)
     finally:
         network.train(training)
+
+
+def fast_batch(device: torch.device) -> int | None:
+    """The subwords per batch to predict with; None: as many as there are. Larger batches do not fit into the
+    caches of a processor: with 8,000 subwords a fifth slower, with 8-bit weights a quarter.
+    """
+    return 1024 if device.type == "cpu" else None
 
 
 class _Figures(NamedTuple):
@@ -177,7 +188,7 @@ def label_words(
     """(label id [N], probability of that label's type [N]) for every word, by TokenRef."""
     ids = torch.zeros(text.words, dtype=torch.long)
     scores = torch.zeros(text.words)
-    for batch, out in outputs(network, text, batch_size=batch_size):
+    for batch, out in outputs(network, text, batch_size=batch_size, subwords=fast_batch(network.device)):
         refs = batch.refs.cpu()
         ids[refs], scores[refs] = decoder.best(out.logits.cpu())
     return ids, scores
