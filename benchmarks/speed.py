@@ -22,8 +22,9 @@ from rich.table import Table
 from cfner.corpus.corpus import Corpus
 from cfner.synthetic.generate import generate
 from cfner.training.environment import versions
-from speed_ratios import PARTS, Ratio, speed_report
-from speed_setup import Bench
+from speed_prediction import abilities
+from speed_ratios import PARTS, speed_report
+from speed_setup import Bench, Ratio
 
 
 def main(words: list[str] | None = None) -> int:
@@ -38,10 +39,16 @@ def main(words: list[str] | None = None) -> int:
         said = lambda what: progress.print(f"measuring {what} ...")  # noqa: E731
         ratios = list(speed_report(bench, args.repeat, said, args.only))
     if args.json:
-        machine = {"cores": os.cpu_count(), "processor": platform.machine(), "versions": versions()}
+        machine = {
+            "cores": os.cpu_count(),
+            "processor": platform.machine(),
+            "abilities": abilities(),
+            "versions": versions(),
+        }
         print(json.dumps({"machine": machine, "ratios": [ratio.to_json() for ratio in ratios]}, indent=2))
     else:
         Console().print(_table(ratios))
+        print(f"{os.cpu_count()} cores, {platform.machine()}: {', '.join(abilities())}")
     missed = [ratio.name for ratio in ratios if ratio.missed]
     if args.check and missed:
         print(f"Missed: {'; '.join(missed)}", file=sys.stderr)

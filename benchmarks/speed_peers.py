@@ -93,12 +93,16 @@ def _encoded(
 
 
 class StockPipeline:
-    """The stock pipeline on an exported model, in batches."""
+    """The stock pipeline on an exported model, in batches. ``stride``: it reads all of a long text, in
+    windows that share this many subwords."""
 
-    def __init__(self, folder: Path, batch_size: int) -> None:
+    def __init__(self, folder: Path, batch_size: int, *, stride: int | None = None) -> None:
         from transformers import pipeline
 
-        self.find = pipeline("token-classification", str(folder), aggregation_strategy="first", device="cpu")
+        more = {} if stride is None else {"stride": stride}
+        self.find = pipeline(
+            "token-classification", str(folder), aggregation_strategy="first", device="cpu", **more
+        )
         self.batch_size = batch_size
 
     def __call__(self, texts: Sequence[str]) -> None:

@@ -6,46 +6,22 @@ gives one ratio; the median is reported with the smallest and largest.
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from cfner.corpus.sentence import Sentence
-from cfner.interop.export import export_model, open_for_prediction
-from cfner.network.prediction import tag
 from cfner.tagger import ContinualTagger
-from speed_peers import StockPipeline, has_faiss, search_seconds, trainer_epoch
-from speed_setup import Bench, seconds
+from speed_peers import has_faiss, search_seconds, trainer_epoch
+from speed_prediction import documents, prediction
+from speed_setup import Bench, Ratio, ratio_of, seconds
+from speed_waiting import grid, server, start
 
 # delta = 0 throughout: every defined-other token reads its matches
 CFNER: dict[str, Any] = {"method": "cfner", "parameters": {"delta_1": 0.0, "delta_m": 0.0}}
 FINETUNE: dict[str, Any] = {"method": "finetune"}
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """One line of the report. ``target`` None: only reported. ``sense``: <= or >= the target."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    target: float | None = None
-    sense: Literal["<=", ">="] = "<="
-    note: str = ""
-
-    @property
-    def missed(self) -> bool:
-        if self.target is None:
-            return False
-        return self.value > self.target if self.sense == "<=" else self.value < self.target
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"missed": self.missed}
+OWN_OTHER: dict[str, Any] = {"method": "own-other"}
 
 
 def speed_report(
@@ -55,11 +31,6 @@ def speed_report(
     for name, part in PARTS.items():
         if not parts or name in parts:
             yield from part(bench, repeat, said)
-
-
-def _ratio(turns: list[tuple[float, float]], name: str, target: float | None = None, **more: Any) -> Ratio:
-    values = [first / second for first, second in turns]
-    return Ratio(name, statistics.median(values), min(values), max(values), target, **more)
 
 
 def _epoch(bench: Bench, **settings: Any) -> float:
@@ -76,8 +47,8 @@ def _epochs(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[
         plain, causal = _epoch(bench, **FINETUNE), _epoch(bench, **CFNER)
         bank.append((causal, plain))
         exact.append((_epoch(bench, **CFNER, matches="exact"), causal))
-    yield _ratio(bank, "epoch: cfner / finetune", 1.10)
-    yield _ratio(exact, "epoch: cfner with exact matches / cfner")
+    yield ratio_of(bank, "epoch: cfner / finetune", 1.10)
+    yield ratio_of(exact, "epoch: cfner with exact matches / cfner")
 
 
 def _trainer(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
@@ -87,22 +58,25 @@ def _trainer(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator
         ours = _epoch(bench, **FINETUNE)
         alike.append((ours, trainer_epoch(bench, alike=True, folder=bench.folder)))
         defaults.append((ours, trainer_epoch(bench, alike=False, folder=bench.folder)))
-    yield _ratio(alike, "epoch: finetune / Trainer, alike", 1.0)
-    yield _ratio(defaults, "epoch: finetune / Trainer, both at their defaults", 0.6)
+    yield ratio_of(alike, "epoch: finetune / Trainer, alike", 1.0)
+    yield ratio_of(defaults, "epoch: finetune / Trainer, both at their defaults", 0.6)
 
 
 def _steps(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
     said("whole steps")
-    whole, types, growth = [], [], []
+    whole, types, groups, growth = [], [], [], []
     quarter = len(bench.sentences) // 4
     for turn in range(repeat):
         whole.append(_whole_step(bench, turn))
         few, many = (_step(bench, old_types=old) for old in (2, 16))
         types.append((many, few))
+        few, many = (_step(bench, old_types=old, grouped=True) for old in (2, 32))
+        groups.append((many, few))
         growth.append((_step(bench, old_types=4), _step(bench, old_types=4, sentences=quarter)))
-    yield _ratio(whole, "whole step / its epochs alone", 1.25)
-    yield _ratio(types, "step with 16 old types / with 2", 1.15)
-    yield _ratio(growth, "step with 4n sentences / with n", 4.2, note=f"n = {quarter}")
+    yield ratio_of(whole, "whole step / its epochs alone", 1.25)
+    yield ratio_of(types, "step with 16 old types / with 2", 1.15)
+    yield ratio_of(groups, "step with 32 old groups / with 2", 1.2, note="own-other")
+    yield ratio_of(growth, "step with 4n sentences / with n", 4.2, note=f"n = {quarter}")
 
 
 def _whole_step(bench: Bench, turn: int) -> tuple[float, float]:
@@ -122,7 +96,8 @@ def _whole_step(bench: Bench, turn: int) -> tuple[float, float]:
 
 
 def _step(bench: Bench, **changes: Any) -> float:
-    return seconds(bench.learn(epochs=2, **CFNER, **changes)[2])
+    settings = OWN_OTHER if changes.get("grouped") else CFNER
+    return seconds(bench.learn(epochs=2, **settings, **changes)[2])
 
 
 def _frozen(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
@@ -137,30 +112,7 @@ def _frozen(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[
         for layers, pairs in turns.items():
             pairs.append((took(layers), none))
     for layers, pairs in turns.items():
-        yield _ratio(pairs, f"step of 6 epochs: lowest {layers} layers frozen / none")
-
-
-def _prediction(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
-    said("prediction: torch, ONNX with 8-bit weights, and the Hugging Face pipeline")
-    source = bench.teacher(4)
-    export_model(source, bench.folder / "hf", "hf", overwrite=True)
-    export_model(source, bench.folder / "onnx", "onnx", int8=True, overwrite=True)
-    stock = StockPipeline(bench.folder / "hf", batch_size=16)
-    ours = open_for_prediction(source)
-    small = open_for_prediction(bench.folder / "onnx")
-    sentences = list(bench.sentences)
-    texts = [_text(sentence) for sentence in sentences]
-    torch_turns, onnx_turns = [], []
-    for _ in range(repeat):
-        theirs = seconds(lambda: stock(texts))
-        torch_turns.append((theirs, seconds(lambda: tag(ours, sentences, batch_size=16))))
-        onnx_turns.append((theirs, seconds(lambda: tag(small, sentences, batch_size=16))))
-    yield _ratio(onnx_turns, "sentences/s: ONNX int8 / pipeline", 3.0, sense=">=")
-    yield _ratio(torch_turns, "sentences/s: torch / pipeline", 1.5, sense=">=")
-
-
-def _text(sentence: Sentence) -> str:
-    return sentence.text if sentence.text is not None else " ".join(sentence.words)
+        yield ratio_of(pairs, f"step of 6 epochs: lowest {layers} layers frozen / none")
 
 
 def _search(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
@@ -173,13 +125,13 @@ def _search(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[
         times = repeat if tokens <= 100_000 else 1  # a million takes minutes
         turns = [search_seconds(tokens, 10_000) for _ in range(times)]
         pairs = [(here, theirs) for here, theirs in turns if theirs is not None]
-        yield _ratio(pairs, f"search among {tokens:,} tokens: here / faiss flat", target)
+        yield ratio_of(pairs, f"search among {tokens:,} tokens: here / faiss flat", target)
 
 
 def _memory(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
     said("peak memory of a step")
     turns = [(_peak(bench, "cfner"), _peak(bench, "finetune")) for _ in range(min(repeat, 2))]
-    yield _ratio(turns, "peak memory of a step: cfner / finetune", 1.15)
+    yield ratio_of(turns, "peak memory of a step: cfner / finetune", 1.15)
 
 
 def _peak(bench: Bench, method: str) -> float:
@@ -213,7 +165,11 @@ PARTS: Mapping[str, Part] = {
     "trainer": _trainer,
     "steps": _steps,
     "frozen": _frozen,
-    "prediction": _prediction,
+    "prediction": prediction,
+    "documents": documents,
+    "start": start,
+    "server": server,
+    "grid": grid,
     "search": _search,
     "memory": _memory,
 }

@@ -1,13 +1,14 @@
-"""What the speed benchmark uses: one set of sentences, models that know some of its types, and a clock."""
+"""What the speed benchmark uses: sentences, models that know some of their types, a clock, and ratios."""
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
@@ -15,6 +16,34 @@ from cfner.stream.step import Step
 from cfner.tagger import ContinualTagger
 
 NEW_TYPES = 4
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One line of the report. ``target`` None: only reported. ``sense``: <= or >= the target."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    target: float | None = None
+    sense: Literal["<=", ">="] = "<="
+    note: str = ""
+
+    @property
+    def missed(self) -> bool:
+        if self.target is None:
+            return False
+        return self.value > self.target if self.sense == "<=" else self.value < self.target
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"missed": self.missed}
+
+
+def ratio_of(turns: list[tuple[float, float]], name: str, target: float | None = None, **more: Any) -> Ratio:
+    """The median of the first figures over the second, with the smallest and the largest."""
+    values = [first / second for first, second in turns]
+    return Ratio(name, statistics.median(values), min(values), max(values), target, **more)
 
 
 class Clock:
@@ -59,13 +88,21 @@ class Bench:
         new = tuple(sorted(type_ for type_, _ in counts.most_common(NEW_TYPES)))
         return cls(tuple(s for s in corpus.train if len(s)), new, settings, folder)
 
-    def teacher(self, old_types: int) -> Path:
-        """A model that knows this many other types, trained for one epoch; made once."""
-        target = self.folder / f"teacher-{old_types}"
+    def teacher(self, old_types: int, *, grouped: bool = False) -> Path:
+        """A model that knows this many other types, trained for one epoch; made once. ``grouped``: each type
+        has a group of its own."""
+        target = self.folder / f"teacher-{old_types}{'-groups' * grouped}"
+        sentences = relabelled(self.sentences, self.new, old_types)
+        return self._made(target, sentences, method="own-other" if grouped else "finetune", epochs=1)
+
+    def model(self) -> Path:
+        """A model that was trained on all types and finds most mentions; made once."""
+        return self._made(self.folder / "model", self.sentences, method="finetune", epochs=2)
+
+    def _made(self, target: Path, sentences: Sequence[Sentence], **settings: Any) -> Path:
         if not target.exists():
-            sentences = relabelled(self.sentences, self.new, old_types)
             types = tuple(sorted({span.type for s in sentences for span in s.spans}))
-            tagger = ContinualTagger.from_pretrained(method="finetune", **self.settings, epochs=1)
+            tagger = ContinualTagger.from_pretrained(**self.settings, **settings)
             tagger.learn(Step(types=types, train=tuple(sentences)))
             tagger.save(target)
         return target
@@ -82,10 +119,16 @@ class Bench:
         )
 
     def learn(
-        self, *, old_types: int = 4, sentences: int | None = None, dev: bool = False, **settings: Any
+        self,
+        *,
+        old_types: int = 4,
+        grouped: bool = False,
+        sentences: int | None = None,
+        dev: bool = False,
+        **settings: Any,
     ) -> tuple[ContinualTagger, Clock, Callable[[], Any]]:
         """A model ready to learn the new types: calling the last of the three does it."""
-        tagger = ContinualTagger.load(self.teacher(old_types), **settings)
+        tagger = ContinualTagger.load(self.teacher(old_types, grouped=grouped), **settings)
         step = self.step(tagger.types, sentences, dev)
         clock = Clock()
         return tagger, clock, lambda: tagger.learn(step, clock)

@@ -11,8 +11,7 @@ import pytest
 
 import speed
 from cfner.corpus.corpus import Corpus
-from speed_ratios import Ratio
-from speed_setup import Bench, relabelled
+from speed_setup import Bench, Ratio, relabelled
 
 RATIOS = [
     Ratio("met", 1.0, 0.9, 1.1, 1.1),

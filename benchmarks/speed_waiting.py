@@ -1,0 +1,156 @@
+"""Where people wait for whole programs: the first answer of a command, a server under load, a grid."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cfner.corpus.writers import write_sentences
+from speed_prediction import stock_folder, text_of
+from speed_setup import Bench, Ratio, ratio_of, seconds
+
+_HERE = Path(__file__).parent
+_SENTENCE = "Ada Lovelace lived in London."
+_LEVELS = (1, 2, 4, 8, 16, 32, 64)  # connections that send one request after the other
+_SLOWEST = 0.2  # seconds: the 99th percentile of a level that counts
+_LOAD_SECONDS = 3
+_SHORT = 10  # words, as a search box or a chat sends them
+_GRID_SENTENCES = 120
+_GRID_SEEDS = ",".join(map(str, range(8)))
+
+
+def start(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    """From the shell to the entities of one sentence."""
+    said("cold start of predict, and of a script with the same model")
+    ours = [sys.executable, "-m", "cfner", "predict", str(bench.model()), _SENTENCE]
+    theirs = [sys.executable, str(_HERE / "stock_start.py"), str(stock_folder(bench)), _SENTENCE]
+    for command in (ours, theirs):  # so that neither finds the files in memory that the other read
+        _run(command)
+    turns = [(seconds(lambda: _run(ours)), seconds(lambda: _run(theirs))) for _ in range(repeat)]
+    yield ratio_of(turns, "cold start: predict / a script with transformers", 1.1)
+
+
+def server(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    """Short texts, each its own request."""
+    name = f"requests/s at p99 <= {_SLOWEST * 1000:.0f} ms: serve / FastAPI and pipeline"
+    if shutil.which("wrk") is None:
+        why = "not measured: wrk is not installed (apt-get install wrk)"
+        yield Ratio(name, 0.0, 0.0, 0.0, 3.0, sense=">=", note=why)
+        return
+    said("servers under rising load")
+    texts = bench.folder / "requests.jsonl"
+    short = [text_of(sentence) for sentence in bench.sentences if len(sentence) <= _SHORT]
+    texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in short), encoding="utf-8")
+
+    def best(command: list[str], port: int) -> float:
+        with _serving(command, port):
+            _load(port, 8, texts)  # warms up
+            return _most_requests(port, texts)
+
+    turns = []
+    for _ in range(repeat):
+        first, second = _free_port(), _free_port()
+        ours = [sys.executable, "-m", "cfner", "serve", str(bench.model()), "--port", str(first)]
+        theirs = [sys.executable, str(_HERE / "stock_server.py"), str(stock_folder(bench)), str(second)]
+        turns.append((best(ours, first), best(theirs, second)))
+    if not all(there for _, there in turns):
+        why = "not measured: one request at a time took longer; is something else running?"
+        yield Ratio(name, 0.0, 0.0, 0.0, 3.0, sense=">=", note=why)
+        return
+    here, there = turns[-1]
+    yield ratio_of(turns, name, 3.0, sense=">=", note=f"last round: {here:.0f} and {there:.0f}")
+
+
+def grid(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
+    """Eight runs with one step each: half of the cores' time goes to starting them."""
+    said("a grid of 8 small runs")
+    data = bench.folder / "grid.jsonl"
+    write_sentences(bench.sentences[:_GRID_SENTENCES], data, format="jsonl", overwrite=True)
+
+    def took(jobs: int, turn: int) -> float:
+        out = bench.folder / f"grid-{jobs}-{turn}"
+        words = [
+            "--data",
+            data,
+            "--out",
+            out,
+            "--jobs",
+            jobs,
+            "--seeds",
+            _GRID_SEEDS,
+            "--methods",
+            "finetune",
+        ]
+        words += ["--encoder", bench.settings["encoder"], "--first", 2, "--per-step", 2, "--epochs", 1]
+        words += ["--methods", "finetune", "--min-mentions", 1]
+        command = [sys.executable, "-m", "cfner", "bench", "run", *map(str, words)]
+        # the grid shares the cores among its runs: one thread for each of two, or two for one
+        free = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+        return seconds(lambda: _run(command, free))
+
+    turns = [(took(2, turn), took(1, turn)) for turn in range(min(repeat, 2))]  # minutes each
+    yield ratio_of(turns, "grid of 8 runs: 2 at once / one after the other", 0.7)
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+@contextmanager
+def _serving(command: list[str], port: int) -> Iterator[None]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            while not _answers(port):
+                if process.poll() is not None:
+                    raise RuntimeError(f"{' '.join(command)}: ended with {process.returncode}")
+                time.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _most_requests(port: int, texts: Path) -> float:
+    """Requests per second of the best level whose answers are all in time and none is refused."""
+    best = 0.0
+    for connections in _LEVELS:
+        rate, p99, failed = _load(port, connections, texts)
+        if p99 > _SLOWEST or failed:
+            break
+        best = max(best, rate)
+    return best
+
+
+def _load(port: int, connections: int, texts: Path) -> tuple[float, float, int]:
+    """(requests per second, 99th percentile in seconds, failed requests) with this many connections."""
+    command = ["wrk", "--threads", "1", "--connections", str(connections), "--latency"]
+    command += ["--duration", f"{_LOAD_SECONDS}s", "--script", str(_HERE / "server_load.lua")]
+    said = _run([*command, f"http://127.0.0.1:{port}"], {**os.environ, "TEXTS": str(texts)})
+    figures = json.loads(said.partition("FIGURES ")[2])
+    return figures["requests"] / figures["seconds"], figures["p99"], figures["failed"]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
