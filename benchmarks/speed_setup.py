@@ -97,7 +97,7 @@ class Bench:
 
     def model(self) -> Path:
         """A model that was trained on all types and finds most mentions; made once."""
-        return self._made(self.folder / "model", self.sentences, method="finetune", epochs=2)
+        return self._made(self.folder / "model", self.sentences, method="finetune", epochs=3)
 
     def _made(self, target: Path, sentences: Sequence[Sentence], **settings: Any) -> Path:
         if not target.exists():

@@ -72,31 +72,22 @@ def server(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[R
 
 
 def grid(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:
-    """Eight runs with one step each: half of the cores' time goes to starting them."""
+    """Eight runs so small that starting them is a large part of their time."""
     said("a grid of 8 small runs")
-    data = bench.folder / "grid.jsonl"
-    write_sentences(bench.sentences[:_GRID_SENTENCES], data, format="jsonl", overwrite=True)
+    data = bench.folder / "grid"
+    data.mkdir(exist_ok=True)
+    for split in ("train", "test"):
+        sentences = bench.sentences[:_GRID_SENTENCES]
+        write_sentences(sentences, data / f"{split}.jsonl", format="jsonl", overwrite=True)
+    about = f"--methods finetune --seeds {_GRID_SEEDS} --first 2 --per-step 2 --epochs 1 --min-mentions 1"
+    encoder = ["--encoder", bench.settings["encoder"]]
+    # without this variable the grid shares the cores among its runs: two runs get one thread each
+    free = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
 
     def took(jobs: int, turn: int) -> float:
-        out = bench.folder / f"grid-{jobs}-{turn}"
-        words = [
-            "--data",
-            data,
-            "--out",
-            out,
-            "--jobs",
-            jobs,
-            "--seeds",
-            _GRID_SEEDS,
-            "--methods",
-            "finetune",
-        ]
-        words += ["--encoder", bench.settings["encoder"], "--first", 2, "--per-step", 2, "--epochs", 1]
-        words += ["--methods", "finetune", "--min-mentions", 1]
-        command = [sys.executable, "-m", "cfner", "bench", "run", *map(str, words)]
-        # the grid shares the cores among its runs: one thread for each of two, or two for one
-        free = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-        return seconds(lambda: _run(command, free))
+        places = ["--data", str(data), "--out", str(bench.folder / f"grid-{jobs}-{turn}")]
+        words = [*places, "--jobs", str(jobs), *encoder, *about.split()]
+        return seconds(lambda: _run([sys.executable, "-m", "cfner", "bench", "run", *words], free))
 
     turns = [(took(2, turn), took(1, turn)) for turn in range(min(repeat, 2))]  # minutes each
     yield ratio_of(turns, "grid of 8 runs: 2 at once / one after the other", 0.7)
