@@ -6,7 +6,9 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
+
+from pydantic import ConfigDict
 
 from cfner.corpus.conll_layout import Line
 from cfner.corpus.report import ReadReport
@@ -20,9 +22,15 @@ from cfner.interop.text_stream import TextLayout
 SHARD_BYTES = 1 << 18
 
 
+# bytes in a message are any bytes, not always UTF-8
+BYTES_IN_JSON = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+
 @dataclass(frozen=True)
 class Shard:
     """Consecutive complete lines of a file. Numbers of shards, lines and texts count from 1."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = BYTES_IN_JSON
 
     file: str
     number: int

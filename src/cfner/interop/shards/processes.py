@@ -16,7 +16,7 @@ from cfner.interop.machines import environment_for, memory_gib
 from cfner.interop.shards.cutting import Shard
 from cfner.interop.shards.model_source import ModelSource
 from cfner.interop.shards.tagging import Failed, Refused, Settings, Tagged
-from cfner.interop.shards.worker import receive, send
+from cfner.interop.shards.worker import Begin, Request, receive, send
 
 _GIB_PER_WORKER = 2  # torch, a BERT-base and its activations
 _KEPT = "Finished parts are kept: run it again to resume."
@@ -91,15 +91,15 @@ class LocalWorkers:
     def _hand_over(self, process: subprocess.Popen[bytes], device: str) -> None:
         """In a thread per worker: give it shards, and wait for its answers."""
         requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
-        messages: list[Any] = [(self.model, device, self.settings)]
+        first: tuple[Request, ...] = (Begin(self.model, device, self.settings),)
         with suppress(BrokenPipeError), process:
             while (shard := self._shards.get()) is not None:
                 with suppress(BrokenPipeError):  # it has ended; it may have answered why
-                    for message in (*messages, shard):
+                    for message in (*first, shard):
                         send(requests, message)
                 answer = receive(answers)
                 self._answers.put((shard, process.wait() if answer is None else answer))
-                messages = []
+                first = ()
 
 
 def local_workers(workers: int | None, model: ModelSource, settings: Settings, device: str) -> LocalWorkers:

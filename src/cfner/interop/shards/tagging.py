@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from cfner.errors import CfnerError, ConfigError
 from cfner.interop.prediction_files import AS_TEXT, docbin_of, mention_rows
-from cfner.interop.shards.cutting import SHARD_BYTES, Shard
+from cfner.interop.shards.cutting import BYTES_IN_JSON, SHARD_BYTES, Shard
 from cfner.network.prediction import TaggingModel, tag_stream
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
@@ -34,6 +37,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Tagged:
+    __pydantic_config__: ClassVar[ConfigDict] = BYTES_IN_JSON
+
     content: bytes
     texts: int
 

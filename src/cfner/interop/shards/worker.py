@@ -1,32 +1,49 @@
 """Tags shards in a separate process: ``python -m cfner.interop.shards.worker``.
 
-It reads pickled messages from standard input: the model first, then shards. It answers each shard on standard
-output. It ends when its input ends, so it never outlives the process that started it by more than a shard.
+It reads messages from standard input, each a line of JSON: the model first, then shards. It answers each
+shard on standard output. It ends when its input ends, so it never outlives the process that started it by
+more than a shard.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import traceback
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import IO, Any, Final
 
 import torch
+from pydantic import TypeAdapter
 
 from cfner.errors import CfnerError
-from cfner.interop.shards.tagging import Failed, tag_shard
+from cfner.interop.shards.cutting import Shard
+from cfner.interop.shards.model_source import ModelSource
+from cfner.interop.shards.tagging import Failed, Refused, Settings, Tagged, tag_shard
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The first message: what to tag with, and how."""
+
+    model: ModelSource
+    device: str
+    settings: Settings
+
+
+Request = Begin | Shard
+Answer = Tagged | Refused | Failed
+_MESSAGE: Final[TypeAdapter[Any]] = TypeAdapter(Request | Answer)
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    model: Any = None
+    begun: Any = None
     while (request := receive(requests)) is not None:
         try:
-            if model is None:
-                source, device, settings = request
-                model = source.open(device)
+            if isinstance(request, Begin):
+                begun = request.model.open(request.device), request.settings
                 continue
-            answer: Any = tag_shard(model, request, settings)
+            answer: Answer = tag_shard(begun[0], request, begun[1])
         except CfnerError as error:
             answer = Failed(str(error))
         except Exception:
@@ -36,17 +53,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             return
 
 
-def send(pipe: IO[bytes], message: Any) -> None:
-    pickle.dump(message, pipe)
+def send(pipe: IO[bytes], message: Request | Answer) -> None:
+    pipe.write(_MESSAGE.dump_json(message) + b"\n")
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> Any:
     """The next message; None at the end, also in the middle of a message."""
-    try:
-        return pickle.load(pipe)  # noqa: S301 - between processes of one user, through their own pipe
-    except (EOFError, pickle.UnpicklingError):
-        return None
+    line = pipe.readline()
+    return _MESSAGE.validate_json(line) if line.endswith(b"\n") else None
 
 
 def main() -> None:
