@@ -78,6 +78,21 @@ def test_labels_are_those_that_evaluation_sees(model: LoadedModel, tiny_corpus: 
         assert prediction.spans == model.labels.decode(ids[bounds[index] : bounds[index + 1]].tolist())
 
 
+def test_bf16_rounds_and_says_nearly_the_same(two_steps: Path, tiny_corpus: Corpus) -> None:
+    texts = list(tiny_corpus.test)
+    plain, rounded = predict(two_steps, texts), predict(two_steps, texts, runtime="torch-bf16")
+    pairs = [
+        (one.score, other.score)
+        for a, b in zip(plain, rounded, strict=True)
+        for one in a.entities
+        for other in b.entities
+        if (one.type, one.first, one.last) == (other.type, other.first, other.last)
+    ]
+    assert len(pairs) > 0.9 * sum(len(one.entities) for one in plain) > 0
+    gaps = [abs(one - other) for one, other in pairs]
+    assert 0 < max(gaps) < 0.05  # it did compute in bf16
+
+
 def test_a_merged_type_counts_all_its_labels(model: LoadedModel, tiny_corpus: Corpus) -> None:
     merged = replace(model, labels=model.labels.renamed(["animal", "dish"], "thing"))
     before, after = tag(model, tiny_corpus.test), tag(merged, tiny_corpus.test)

@@ -113,8 +113,9 @@ def predict(
         on: Where files are tagged into a folder: "local" (this machine) or "ray" (a Ray cluster).
         address: Of the Ray cluster; "auto", or "local" to start one here. Default: RAY_ADDRESS, else this
             machine's cluster, else one that is started here.
-        runtime: "torch", "onnx" or "onnx-int8". The last two export the model into a temporary folder first:
-            worth it for large files. Default: torch.
+        runtime: "torch", "torch-bf16" (faster where the processor or GPU computes in bf16), "onnx" or
+            "onnx-int8". The last two export the model into a temporary folder first: worth it for large
+            files. Default: torch.
         min_score: Leave out mentions with a lower score. This replaces the limits that ``calibrate`` set;
             0 returns everything that the network finds.
         batch_size: Windows per batch, at most.

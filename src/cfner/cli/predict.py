@@ -105,7 +105,8 @@ def predict(
     runtime: Annotated[
         str | None,
         o.Flag(
-            help="torch, onnx or onnx-int8. The last two export the model into a temporary folder first: "
+            help="torch; torch-bf16: faster where the processor or GPU computes in bf16; onnx or onnx-int8: "
+            "these two export the model into a temporary folder first, which is "
             "worth it for large files. Default: torch."
         ),
     ] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,12 +11,14 @@ from typing import Literal, get_args
 from cfner.errors import ConfigError, ModelError, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.interop.export_folder import ExportReport, refuse_occupied
-from cfner.interop.onnx import OnnxModel, is_onnx_folder, read_onnx, refuse_device
+from cfner.interop.onnx import is_onnx_folder, read_onnx, refuse_device
+from cfner.network.half_precision import InBf16
+from cfner.network.prediction import TaggingModel
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 
 Kind = Literal["hf", "onnx"]
-Runtime = Literal["torch", "onnx", "onnx-int8"]
+Runtime = Literal["torch", "torch-bf16", "onnx", "onnx-int8"]
 _CLOSE = 1e-2  # largest allowed difference of float ONNX logits; 1e-5 is usual
 
 
@@ -101,11 +104,12 @@ def _refuse_other_answers(report: ExportReport) -> None:
 
 def open_for_prediction(
     source: str | Path, step: int | None = None, runtime: str | None = None, *, device: str = "auto"
-) -> LoadedModel | OnnxModel:
+) -> TaggingModel:
     """A model that ``tag`` takes: a folder of steps, a checkpoint, or an exported ONNX folder.
 
-    ``runtime``: "torch" (the default), "onnx" or "onnx-int8", for which the model is first exported into a
-    temporary folder (some seconds; export it once to save them). An ONNX folder is run as it is.
+    ``runtime``: "torch" (the default), "torch-bf16" (faster where the device computes in bf16), "onnx" or
+    "onnx-int8". For the last two the model is first exported into a temporary folder (some seconds; export
+    it once to save them). An ONNX folder is run as it is.
     ``device`` as for ``open_model``; ONNX runs on the CPU.
     """
     refuse_runtime(source, step, runtime)
@@ -113,6 +117,8 @@ def open_for_prediction(
         return read_onnx(source, device=device)
     if runtime in (None, "torch"):
         return open_model(source, step, device=device)
+    if runtime == "torch-bf16":
+        return _in_bf16(open_model(source, step, device=device))
     refuse_device(device)
     with tempfile.TemporaryDirectory(prefix="cfner-onnx-") as temporary:
         folder = Path(temporary) / "model"
@@ -121,11 +127,16 @@ def open_for_prediction(
         return read_onnx(folder)
 
 
+def _in_bf16(model: LoadedModel) -> TaggingModel:
+    given = {one.name: getattr(model, one.name) for one in fields(TaggingModel)}
+    return TaggingModel(**given | {"network": InBf16(model.network)})
+
+
 def refuse_runtime(source: str | Path, step: int | None, runtime: str | None) -> None:
     """Refuse an unknown runtime, and what an exported ONNX folder does not have."""
     if runtime is not None and runtime not in get_args(Runtime):
         raise ConfigError(f"There is no runtime '{runtime}'.", remedy=nearest(runtime, get_args(Runtime)))
-    if is_onnx_folder(source) and (step is not None or runtime == "torch"):
+    if is_onnx_folder(source) and (step is not None or runtime in {"torch", "torch-bf16"}):
         raise ModelError(
             "This is an exported ONNX model: it has one step, and no weights for torch.",
             where=str(source),

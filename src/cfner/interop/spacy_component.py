@@ -22,8 +22,7 @@ from cfner.corpus.sentence import Sentence
 from cfner.errors import ModelError
 from cfner.files.atomic import atomic_folder
 from cfner.interop.export import open_for_prediction
-from cfner.interop.onnx import OnnxModel
-from cfner.network.prediction import Entity, tag
+from cfner.network.prediction import Entity, TaggingModel, tag
 from cfner.store.model_files import LoadedModel, write_model
 from cfner.store.model_folder import ModelFolder
 
@@ -41,9 +40,9 @@ class CfnerComponent:
     overwrite_ents: bool = False
     spans_key: str = "cfner"
     device: str = "auto"
-    _model: LoadedModel | OnnxModel | None = field(default=None, init=False, repr=False)
+    _model: TaggingModel | None = field(default=None, init=False, repr=False)
 
-    def loaded(self) -> LoadedModel | OnnxModel:
+    def loaded(self) -> TaggingModel:
         """The model, loaded on first use. (Not a property, because spaCy reads all properties.)"""
         if self._model is None:
             if self.source is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cfner.interop.export import export_model, open_for_prediction, refuse_runtime
@@ -22,6 +22,7 @@ class ModelSource:
     source: str
     step: int | None
     identity: str
+    runtime: str | None = None  # None: as the folder is
 
     @classmethod
     def of(cls, model: str | Path, step: int | None, runtime: str | None) -> ModelSource:
@@ -39,12 +40,14 @@ class ModelSource:
         """The same for ``runtime``: exported once into a temporary folder if it is ONNX."""
         if runtime in (None, "torch") or is_onnx_folder(self.source):
             return self
+        if runtime == "torch-bf16":
+            return replace(self, runtime=runtime)
         refuse_device(device)
         export_model(self.source, temporary / "model", "onnx", step=self.step, int8=runtime == "onnx-int8")
         return ModelSource(str(temporary / "model"), None, self.identity)
 
     def open(self, device: str) -> TaggingModel:
-        return open_for_prediction(self.source, self.step, device=device)
+        return open_for_prediction(self.source, self.step, self.runtime, device=device)
 
     def packed(self) -> PackedModel:
         """With the content of its files, for machines that do not have them."""
@@ -72,4 +75,4 @@ class PackedModel:
                 path = Path(temporary, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            return open_for_prediction(temporary, self.model.step, device=device)
+            return open_for_prediction(temporary, self.model.step, self.model.runtime, device=device)
