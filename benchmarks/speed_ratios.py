@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cfner.tagger import ContinualTagger
+from speed_learning import learning
 from speed_peers import has_faiss, search_seconds, trainer_epoch
 from speed_prediction import documents, prediction
 from speed_setup import Bench, Ratio, ratio_of, seconds
@@ -165,6 +166,7 @@ PARTS: Mapping[str, Part] = {
     "trainer": _trainer,
     "steps": _steps,
     "frozen": _frozen,
+    "learning": learning,
     "prediction": prediction,
     "documents": documents,
     "start": start,
