@@ -20,9 +20,10 @@ $(VENV)/.demo-installed: pyproject.toml requirements.lock requirements-torch-cpu
 	$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-# one of these packages has no wheel: it is built with the tools of the first lock
+# one of these packages has no wheel: it is built with the tools of the first lock. Not compiled: most of their
+# modules are never imported
 $(VENV)/.dev-installed: $(VENV)/.demo-installed requirements-dev.lock
-	$(LOCKED) --only-binary :none: --no-build-isolation --requirement requirements-dev.lock
+	$(LOCKED) --no-compile --only-binary :none: --no-build-isolation --requirement requirements-dev.lock
 	$(BIN)/python -m pip check
 	@touch $@
 
