@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from counts import TIMED
+
 psutil = pytest.importorskip("psutil")  # accelerate requires it; it has no types
 
 ENVIRONMENT = {
@@ -29,6 +31,7 @@ ENVIRONMENT = {
 FILES, TEXTS = 16, 800  # in each file
 
 
+@pytest.mark.skipif(not TIMED, reason="more than a minute: make torture")
 def test_a_node_dies_and_nothing_is_lost_or_doubled(two_steps: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
     texts = tmp_path / "texts"
