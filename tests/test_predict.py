@@ -121,6 +121,9 @@ def test_characters_of_an_entity_are_its_text(text: str, model_of_all: LoadedMod
 class EveryWord(nn.Module):
     """Scores without computing: every word is of one type."""
 
+    subwords_per_batch = 1024
+    batches_at_once = 1
+
     def __init__(self, labels: int, best: int) -> None:
         super().__init__()
         self.row = torch.zeros(labels)

@@ -15,9 +15,11 @@ class InBf16:
     """Scores words as the network does, up to the rounding of bf16. For prediction only."""
 
     training = False
+    batches_at_once = 1
 
     def __init__(self, network: Network) -> None:
         self.network = network.eval()
+        self.subwords_per_batch = network.subwords_per_batch
 
     @property
     def device(self) -> torch.device:
