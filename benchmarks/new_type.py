@@ -1,7 +1,7 @@
 """How fast is one new type learned, and how well, under different settings?
 
     CFNER_DATA=... python benchmarks/new_type.py [--corpus fewnerd8] [--seeds 0,1,2] \
-        [--settings "default; freeze_layers=2 epochs=6"]
+        [--settings "default; freeze_layers=2 epochs=6"] [--known Athlete,HumanSettlement --new Artist]
 
 A model that knows two types learns a third from 500 sentences that are labelled with it alone. Only the
 fit itself is timed. All models are scored on the same dev sentences: F1 of the new type, mean F1 of the old
@@ -25,6 +25,7 @@ from cfner.evaluation.metrics import score
 TRIALS = {  # the types that the model knows, and the one that it learns
     "fewnerd8": (("location", "person"), "organization"),
     "multiconer2en": (("Artist", "HumanSettlement"), "ORG"),
+    "snips-slots": (("artist", "timeRange"), "object_name"),
 }
 
 
@@ -87,6 +88,8 @@ def main() -> None:
     parser.add_argument("--corpus", choices=TRIALS, action="append", help="default: all")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--settings", default="default", help="separated by ';'; the first is the reference")
+    parser.add_argument("--known", help="with one corpus: the types that the model knows, comma-separated")
+    parser.add_argument("--new", help="with one corpus: the type that it learns")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--text", type=int, default=0, help="unlabelled sentences per labelled one")
     for name, value in {"sentences": 500, "known-sentences": 1500, "dev": 1000}.items():
@@ -95,6 +98,8 @@ def main() -> None:
     ways = [way.strip() for way in args.settings.split(";")]
     for name in args.corpus or TRIALS:
         old, new = TRIALS[name]
+        old = tuple(args.known.split(",")) if args.known else old
+        new = args.new or new
         corpus = Corpus.read(Path(os.environ["CFNER_DATA"]) / name)
         fits: dict[str, list[Fit]] = {way: [] for way in ways}
         for seed in map(int, args.seeds.split(",")):

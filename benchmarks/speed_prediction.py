@@ -80,13 +80,17 @@ def _models(bench: Bench) -> dict[str, TaggingModel]:
     models: dict[str, TaggingModel] = {"torch": open_for_prediction(bench.model())}
     if {"bf16", "AMX"} & set(abilities()):
         models["torch bf16"] = open_for_prediction(bench.model(), runtime="torch-bf16")
-    if all(importlib.util.find_spec(package) for package in _ONNX):
+    if has_onnx():
         for name, int8 in (("ONNX float32", False), ("ONNX int8", True)):
             folder = bench.folder / name.replace(" ", "-")
             if not folder.exists():
                 export_model(bench.model(), folder, "onnx", int8=int8)
             models[name] = open_for_prediction(folder)
     return models
+
+
+def has_onnx() -> bool:
+    return all(importlib.util.find_spec(package) for package in _ONNX)
 
 
 def stock_folder(bench: Bench) -> Path:

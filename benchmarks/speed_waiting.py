@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cfner.corpus.writers import write_sentences
-from speed_prediction import stock_folder, text_of
+from speed_prediction import abilities, has_onnx, stock_folder, text_of
 from speed_setup import Bench, Ratio, ratio_of, seconds
 
 _HERE = Path(__file__).parent
@@ -44,31 +44,37 @@ def server(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[R
     """Short texts, each its own request."""
     name = f"requests/s at p99 <= {_SLOWEST * 1000:.0f} ms: serve / FastAPI and pipeline"
     if shutil.which("wrk") is None:
-        why = "not measured: wrk is not installed (apt-get install wrk)"
-        yield Ratio(name, 0.0, 0.0, 0.0, 3.0, sense=">=", note=why)
+        yield _unmeasured(name, "wrk is not installed (apt-get install wrk)")
         return
     said("servers under rising load")
     texts = bench.folder / "requests.jsonl"
     short = [text_of(sentence) for sentence in bench.sentences if len(sentence) <= _SHORT]
     texts.write_text("".join(json.dumps({"text": text}) + "\n" for text in short), encoding="utf-8")
 
-    def best(command: list[str], port: int) -> float:
-        with _serving(command, port):
+    def best(*command: str) -> float:
+        port = _free_port()
+        with _serving([word.replace("PORT", str(port)) for word in (sys.executable, *command)], port):
             _load(port, 8, texts)  # warms up
             return _most_requests(port, texts)
 
-    turns = []
+    serve = ("-m", "cfner", "serve", "--port", "PORT", str(bench.model()), "--runtime")
+    turns: dict[str, list[tuple[float, float]]] = {"torch": [], **({"onnx-int8": []} if has_onnx() else {})}
     for _ in range(repeat):
-        first, second = _free_port(), _free_port()
-        ours = [sys.executable, "-m", "cfner", "serve", str(bench.model()), "--port", str(first)]
-        theirs = [sys.executable, str(_HERE / "stock_server.py"), str(stock_folder(bench)), str(second)]
-        turns.append((best(ours, first), best(theirs, second)))
-    if not all(there for _, there in turns):
-        why = "not measured: one request at a time took longer; is something else running?"
-        yield Ratio(name, 0.0, 0.0, 0.0, 3.0, sense=">=", note=why)
-        return
-    here, there = turns[-1]
-    yield ratio_of(turns, name, 3.0, sense=">=", note=f"last round: {here:.0f} and {there:.0f}")
+        theirs = best(str(_HERE / "stock_server.py"), str(stock_folder(bench)), "PORT")
+        for runtime, pairs in turns.items():
+            pairs.append((best(*serve, runtime), theirs))
+    for runtime, pairs in turns.items():
+        if not all(there for _, there in pairs):
+            yield _unmeasured(name, "one request at a time took longer; is something else running?")
+            return
+        here, there = pairs[-1]
+        target = 3.0 if runtime == "onnx-int8" and "VNNI" in abilities() else None
+        note = f"last round: {here:.0f} and {there:.0f}"
+        yield ratio_of(pairs, f"{name}, {runtime}", target, sense=">=", note=note)
+
+
+def _unmeasured(name: str, why: str) -> Ratio:
+    return Ratio(name, 0.0, 0.0, 0.0, 3.0, sense=">=", note=f"not measured: {why}")
 
 
 def grid(bench: Bench, repeat: int, said: Callable[[str], None]) -> Iterator[Ratio]:

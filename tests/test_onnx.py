@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 import cfner
@@ -24,7 +27,7 @@ from cfner.batches.encoding import encode
 from cfner.cli.main import app
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
-from cfner.errors import MissingExtraError, ModelError
+from cfner.errors import ConfigError, MissingExtraError, ModelError
 from cfner.interop import onnx_export
 from cfner.interop.check_text import word_logits
 from cfner.interop.export import export_model, open_for_prediction
@@ -36,6 +39,9 @@ from cfner.network.head import make_head
 from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.network.prediction import Prediction, tag
+from cfner.serving.app import create_app
+from cfner.serving.pipeline import Pipeline
+from cfner.serving.settings import ServeSettings
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
 from cfner.stream.labels import LabelSpace
@@ -96,6 +102,87 @@ def test_a_batch_of_any_size_says_the_same(exported: Path, tiny_corpus: Corpus) 
     model, sentences = read_onnx(exported), long_and_short(tiny_corpus)
     answers = [entities(tag(model, sentences, batch_size=size)) for size in (1, 3, 64)]
     assert answers[0] == answers[1] == answers[2]
+
+
+def test_batches_are_computed_at_once_and_in_order(
+    small: Path, tiny_corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the order nor an 8-bit score depends on how many threads there are."""
+    model = read_onnx(small)
+    text = model.encode([*long_and_short(tiny_corpus), *tiny_corpus.train])
+    network, threads = model.network, torch.get_num_threads()
+    computing, most = set(), 0
+    forward = network.forward
+
+    def watched(*given: Any) -> Any:
+        nonlocal most
+        computing.add(threading.get_ident())
+        most = max(most, len(computing))
+        try:
+            return forward(*given)
+        finally:
+            computing.discard(threading.get_ident())
+
+    monkeypatch.setattr(network, "forward", watched)
+    answers = []
+    for at_once in (1, 3):
+        network.batches_at_once = at_once
+        found = list(outputs(network, text, subwords=network.subwords_per_batch))
+        answers.append([(batch.refs.tolist(), out.logits.tolist()) for batch, out in found])
+    assert len(answers[0]) > 3 and answers[0] == answers[1]
+    assert 1 < most <= 3
+    assert torch.get_num_threads() == threads
+
+
+def test_an_error_in_one_of_many_batches_is_raised(exported: Path, tiny_corpus: Corpus) -> None:
+    model = read_onnx(exported)
+    network, text = model.network, model.encode(tiny_corpus.test)
+    network.batches_at_once = 2
+    session, calls = network.session, itertools.count()
+
+    class Failing:
+        def run(self, *given: Any) -> Any:
+            if next(calls) == 1:
+                raise RuntimeError("out of memory")
+            return session.run(*given)
+
+    network.session = Failing()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        list(outputs(network, text, batch_size=2))
+
+
+@pytest.mark.parametrize("runtime", ["small", "bf16"])
+def test_a_server_with_a_faster_runtime_answers_alike_in_any_company(
+    runtime: str, small: Path, two_steps: Path, tiny_corpus: Corpus
+) -> None:
+    """8-bit and bf16 scores depend on the batch; those of the server do not."""
+    model = read_onnx(small) if runtime == "small" else open_for_prediction(two_steps, runtime="torch-bf16")
+    server = Pipeline(model)
+    texts = [" ".join(sentence.words) for sentence in long_and_short(tiny_corpus)]
+    together = server.tag(texts)
+    assert together == [server.tag([text])[0] for text in texts]
+    assert sum(map(len, together)) > 20
+
+
+def test_an_exported_folder_is_served(small: Path) -> None:
+    with TestClient(create_app(small), base_url="http://127.0.0.1") as client:
+        answer = client.post("/predict", json={"text": "today ada saw the badger in new york"}).json()
+        assert answer["results"][0]["entities"]
+        facts = client.get("/model").json()
+        assert not facts["has_steps"] and "animal" in facts["types"]
+
+
+def test_a_folder_is_served_in_another_runtime(
+    two_steps: Path, exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_export, "_trace", copied_from(exported))
+    settings = ServeSettings(runtime="onnx-int8")
+    with TestClient(create_app(two_steps, settings), base_url="http://127.0.0.1") as client:
+        served = client.app.state.service.steps.current  # type: ignore[attr-defined]
+        assert isinstance(served.pipeline.model.network, OnnxNetwork)
+        assert client.post("/predict", json={"text": "ada saw the badger"}).json()["step"] == served.number
+    with pytest.raises(ConfigError, match="no runtime 'onx'"):
+        cfner.serve(two_steps, runtime="onx")
 
 
 def test_the_tagger_predicts_and_evaluates(exported: Path, two_steps: Path, tiny_corpus: Corpus) -> None:

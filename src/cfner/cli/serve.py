@@ -14,7 +14,7 @@ _DAY = 86_400  # seconds
 
 
 def serve(
-    model: o.Checkpoint,
+    model: o.Model,
     host: Annotated[
         str, o.Flag(help="Address to listen on. One that other machines can reach needs an API key.")
     ] = "127.0.0.1",
@@ -56,6 +56,13 @@ def serve(
     ] = None,
     min_score: o.MinScore = None,
     device: o.Device = "auto",
+    runtime: Annotated[
+        str | None,
+        o.Flag(
+            help="torch, torch-bf16, onnx or onnx-int8 (the fastest on a processor). With onnx, each step is "
+            "exported when it is loaded, which takes some seconds. Default: torch."
+        ),
+    ] = None,
     access_log: Annotated[bool, o.Flag(help="Log every request (never its text).")] = False,
 ) -> None:
     """Serve a model: a page at /, POST /predict, GET /model, /health, /metrics and /openapi.json.

@@ -49,7 +49,9 @@ class Service:
     def __init__(self, source: str, settings: ServeSettings) -> None:
         self.settings = settings
         self.metrics = metrics = Metrics()
-        self.steps = steps = Steps(source, settings.steps_kept, metrics, settings.device, settings.min_score)
+        self.steps = steps = Steps(
+            source, settings.steps_kept, metrics, settings.device, settings.min_score, settings.runtime
+        )
         admission = Admission(settings, Cost.measured(steps.current.pipeline.tag))
         self.batcher = batcher = Batcher(settings, metrics, admission)
         self.bodies = BodyReader(settings)

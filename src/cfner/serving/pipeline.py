@@ -4,6 +4,9 @@ The last bits of a matrix product depend on the shape of its batch. So scores co
 digit from call to call, and a word with two almost equal labels could get either. Here the answer is by
 definition that of each window computed *alone*, rounded to ``DIGITS``. Wherever the noise of a batch could
 change it (two labels almost equal, a score near a rounding boundary), the window is computed again, alone.
+
+With 8-bit weights or bf16 the noise of a batch is too large for that, so every window is computed alone.
+These runtimes are fast enough for it.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from cfner.batches.encoding import EncodedText, IntArray
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ModelError
-from cfner.network.inference import Decoder, fast_batch, outputs
-from cfner.network.prediction import Entity, entity_of
-from cfner.store.model_files import LoadedModel
+from cfner.network.inference import Decoder, outputs
+from cfner.network.network import Network
+from cfner.network.prediction import Entity, TaggingModel, entity_of
 
 DIGITS: Final = 3
 # The largest measured difference between a window alone and in a batch is 1.3e-6; NOISE is eight times that.
@@ -37,8 +40,9 @@ class Pipeline:
     ``min_score``: mentions with a lower score, as rounded, are left out, and calibrated shifts are ignored.
     """
 
-    def __init__(self, model: LoadedModel, min_score: float | None = None) -> None:
+    def __init__(self, model: TaggingModel, min_score: float | None = None) -> None:
         self.model = model
+        self._windows_at_a_time = _WINDOWS_AT_A_TIME if isinstance(model.network, Network) else 1
         self._min_score = 0.0 if min_score is None else min_score
         self._decoder = model.decoder(min_score=min_score)
 
@@ -47,7 +51,7 @@ class Pipeline:
         sentences = [sentence_from_characters(text, [])[0] for text in texts]
         encoded = self.model.encode(sentences)
         found = _Words(encoded)
-        self._compute(found, np.arange(encoded.windows), _WINDOWS_AT_A_TIME)
+        self._compute(found, np.arange(encoded.windows), self._windows_at_a_time)
         while True:  # each round makes at least one more window exact
             spans = self._decoder.spans(found.ids, encoded)
             doubtful = found.doubtful(spans)
@@ -63,7 +67,7 @@ class Pipeline:
 
     def _compute(self, found: _Words, windows: IntArray, batch_size: int) -> None:
         network = self.model.network
-        limit = fast_batch(network.device)
+        limit = network.subwords_per_batch
         for batch, out in outputs(
             network, found.text, batch_size=batch_size, windows=windows, subwords=limit
         ):

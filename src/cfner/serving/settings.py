@@ -39,6 +39,7 @@ class ServeSettings:
     shutdown_seconds: float = 30.0  # time limit for accepted requests at shutdown
     max_connections: int = 1000
     device: str = "auto"  # where steps are computed
+    runtime: str | None = None  # what computes them; None: torch, or ONNX for an exported ONNX folder
     min_score: float | None = None  # of returned mentions; replaces calibrated shifts
 
     def __post_init__(self) -> None:

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from cfner.errors import CfnerError
+from cfner.interop.export import open_for_prediction
 from cfner.serving.http_errors import busy, refusal
 from cfner.serving.metrics import Metrics
 from cfner.serving.pipeline import Pipeline
 from cfner.serving.schemas import StepFacts
 from cfner.serving.step_list import StepList, read_steps
 from cfner.store.model_folder import ModelFolder
-from cfner.store.open import ModelRef, is_model_folder, open_model
+from cfner.store.open import ModelRef, is_model_folder
 
 log = logging.getLogger("cfner.serving")
 _PROBE: Final = "Ada Lovelace lived in London."
@@ -52,11 +53,12 @@ class Steps:
         metrics: Metrics,
         device: str = "auto",
         min_score: float | None = None,
+        runtime: str | None = None,
     ) -> None:
         ref = ModelRef.parse(source)
         self.source, self.metrics = ref.source, metrics
         self.pinned = ref.step  # the only step to serve, whatever is current in the folder
-        self._load = partial(_load, device=device, min_score=min_score)
+        self._load = partial(_load, device=device, min_score=min_score, runtime=runtime)
         self.name = Path(ref.source).name or ref.source
         self.has_steps = is_model_folder(ref.source)
         self.current = self._load(ref.source, ref.step)
@@ -214,16 +216,17 @@ def _log_failure(what: str, error: Exception) -> None:
     log.error("%s: %s", what, error, exc_info=None if isinstance(error, CfnerError) else error)
 
 
-def _load(source: str, number: int | None, device: str, min_score: float | None) -> ServedStep:
+def _load(
+    source: str, number: int | None, device: str, min_score: float | None, runtime: str | None
+) -> ServedStep:
     """Load a step, check its seal, and let it tag a text; a step that fails is not served."""
     if is_model_folder(source):
         # fix the step first, because the current one may change during the load
         stored = ModelFolder(source).step(number)
         chosen, seal = int(stored.name), stored.hash
-        model = open_model(source, chosen, device=device)
+        model = open_for_prediction(source, chosen, runtime, device=device)
     else:
-        chosen, seal, model = 1, "", open_model(source, device=device)
-    model.network.requires_grad_(False)
+        chosen, seal, model = 1, "", open_for_prediction(source, None, runtime, device=device)
     pipeline = Pipeline(model, min_score)
     pipeline.tag([_PROBE])
     return ServedStep(chosen, seal, pipeline)
