@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from cfner import diff
 from cfner.cli.diff import diff as diff_command
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
@@ -231,7 +232,7 @@ def test_models_can_be_named_in_several_ways(two_steps: Path) -> None:
         two_models([m], None, 1)
     done = runner.invoke(app, [m, m, m, "text.txt"])
     assert "3 models were given" in str(done.exception)
-    with pytest.raises(ConfigError, match="no steps"):
+    with pytest.raises(ConfigError, match="not a folder with steps"):
         two_models(["somebody/checkpoint"])
     with pytest.raises(ModelError, match="no step"):
         two_models([f"{m}@7", m])[0].open()
@@ -310,6 +311,15 @@ def test_two_steps_of_one_model(two_steps: Path, tiny_data: Path, tmp_path: Path
     assert few["counts"] == found["counts"]
 
 
+def test_a_generator_may_be_labelled_or_not(two_steps: Path) -> None:
+    labelled = [("today ada saw the river", [(6, 9, "person")]), ("a stew with alan turing", [])]
+    texts = [text for text, _ in labelled]
+    judged = diff(two_steps, text=iter(labelled))
+    assert judged.judged_types == ("person",) and judged.to_json() == diff(two_steps, text=labelled).to_json()
+    for unlabelled in (texts, [{"text": text} for text in texts]):
+        assert diff(two_steps, text=iter(unlabelled)).to_json() == diff(two_steps, text=texts).to_json()
+
+
 def test_in_the_terminal_side_by_side(two_steps: Path) -> None:
     shown = run(two_steps, "--text", "today alan turing saw the river", "--text", "a stew \x1b[31m with ada")
     assert "gained" in shown and "Gained" in shown and "\x1b[31m" not in shown
@@ -321,6 +331,8 @@ def test_what_is_missing_is_said(two_steps: Path, texts: Path, tmp_path: Path) -
         run(two_steps, "--text", "fine", "--text", "a \udcff b")  # what the system makes of a wrong byte
     with pytest.raises(ConfigError, match="no text"):
         run(two_steps)
+    with pytest.raises(ConfigError, match="gone' is not a folder with steps"):
+        run(tmp_path / "gone", texts)
     with pytest.raises(CorpusError, match=r"page\.html: the file cannot be written"):
         run(two_steps, texts, "--html", texts / "page.html")
 

@@ -61,6 +61,8 @@ def test_rollback_to_a_damaged_or_missing_step_changes_nothing(model: Path) -> N
         with pytest.raises(ModelError):
             rollback(model, step)
     assert ModelFolder(model).current_name() == "0002"
+    with pytest.raises(ModelError, match="There is no model here"):
+        rollback(model.with_name("gone"), 1)
 
 
 def test_one_goes_back_from_a_step_of_which_nothing_can_be_read(model: Path) -> None:

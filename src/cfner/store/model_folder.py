@@ -128,6 +128,8 @@ class ModelFolder:
 
     def step(self, name: str | int | None = None) -> StoredStep:
         """A step by name or number; the current one by default."""
+        if not self.path.is_dir():
+            self._pointer()  # says so, and names similar folders
         wanted, sealed = self._pointer() if name is None else (step_name(name), None)
         if wanted not in self.names():
             raise ModelError(

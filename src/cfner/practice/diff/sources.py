@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from cfner.corpus.conll_layout import LOOKED_AT, looks_tagged
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.formats import format_of
 from cfner.corpus.in_memory import Data
+from cfner.corpus.json_records import SPAN_FIELDS, TAG_FIELDS
 from cfner.corpus.report import ReadReport
 from cfner.corpus.sentence import Sentence, mention_counts
 from cfner.corpus.text_lines import text_lines
@@ -39,8 +40,8 @@ def two_models(
     first = ModelRef.parse(names[0], step)
     if not is_model_folder(first.source):
         raise ConfigError(
-            f"Only one model was given, and '{first.source}' has no steps to compare.",
-            remedy="Give two models and a text: `diff(M, M2, TEXT)`.",
+            f"Only one model was given, and '{first.source}' is not a folder with steps to compare.",
+            remedy="Check its name, or give two models and a text: `diff(M, M2, TEXT)`.",
         )
     later = int(ModelFolder(first.source).step().name) if step2 is None else step2
     # its parent: after a rollback that is not the step with the previous number
@@ -76,20 +77,30 @@ def text_source(
     if isinstance(text, str | Path):
         if plain or (format is None and _is_plain_text(Path(text))):
             return Source(plain_texts(Path(text)))
-    elif plain or _are_texts(text):
-        return Source(TextsToTag.of(text).sentences)
+    else:
+        first, text = _first_of(text)
+        if plain or _is_text(first):
+            return Source(TextsToTag.of(text).sentences)
+        text = list(text) if isinstance(text, Iterator) else text
     corpus = Corpus.read(text, format=format, tag_column=tag_column)
     sentences = corpus.test or corpus.dev or corpus.train
     return Source(sentences, tuple(sorted(mention_counts(sentences))))
 
 
-def _are_texts(given: Data) -> bool:
-    """Whether data in memory is unlabelled: texts, lists of words, or a generator."""
+def _first_of(given: Data) -> tuple[object, Data]:
+    """The first item of data in memory, and the data with it."""
     if isinstance(given, Iterator):
-        return True
-    first = given[0] if isinstance(given, list | tuple) and given else None
-    words = isinstance(first, list | tuple) and all(isinstance(word, str) for word in first)
-    return isinstance(first, str) or words
+        read = list(islice(given, 1))
+        return (read[0] if read else ""), chain(read, given)
+    return (given[0] if isinstance(given, list | tuple) and given else None), given
+
+
+def _is_text(item: object) -> bool:
+    """Whether an item is unlabelled: a text, words, or a record without labels."""
+    if isinstance(item, Mapping):
+        return not any(field in item for field in (*TAG_FIELDS, *SPAN_FIELDS))
+    words = isinstance(item, list | tuple) and all(isinstance(word, str) for word in item)
+    return isinstance(item, str) or words
 
 
 def plain_texts(path: Path) -> Iterator[Sentence]:
