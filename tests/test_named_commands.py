@@ -21,7 +21,7 @@ ANY_FLAG = GLOBAL.union(*COMMANDS.values())
 PROSE = {"with", "without", "reads", "has", "that", "can", "expects", "shows", "removes", "never"}
 # of programs that this one or its documents call: pip, accelerate, Ray, the worker, the speed bench
 FOREIGN = {
-    "--known-sentences",
+    *("--known-sentences", "--known", "--new", "--longest"),  # benchmarks/new_type.py, many_documents.py
     *("--force-reinstall", "--upgrade", "--require-hashes", "--no-deps", "--no-build-isolation"),
     *("--multi_gpu", "--num_processes", "--num_machines"),
     *("--head", "--until-stdin-ends", "--check", "--only"),
