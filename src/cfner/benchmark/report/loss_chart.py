@@ -14,6 +14,7 @@ from cfner.benchmark.report.score_table import worst_type
 from cfner.evaluation.type_losses import ENOUGH_MENTIONS
 
 _PAPER = "cfner"
+_FEW = 3  # panels, if there are as many methods
 
 
 def lost_types(group: Group) -> list[Block]:
@@ -30,7 +31,7 @@ def lost_types(group: Group) -> list[Block]:
         "Types in the order in which they are learned, those of a step in a band; means over seeds. A filled "
         "dot to the left of its hollow one is a loss. Types of the last step cannot have lost anything yet. "
         "Shown are finetune, cfner, the best other method by last micro F1, and a bound, as far as "
-        "they were run."
+        "they were run; then variants, if these are fewer than three."
     )
     rare = f" Types with a faint name have fewer than {ENOUGH_MENTIONS} test mentions." if faint else ""
     return [
@@ -66,12 +67,14 @@ def _by_step(group: Group, known: Collection[str]) -> list[list[str]]:
 
 
 def chosen(group: Group) -> list[str]:
-    """The floor, the paper's method, the best of the others by last micro F1, and the nearest bound."""
+    """The floor, the paper's method, the best of the others by last micro F1, and the nearest bound. Where
+    that is less than a few, variants of methods follow: a grid may consist of them."""
     fixed = [method for method in (FLOOR, _PAPER) if method in group.by_method]
     others = [method for method in group.rivals if method not in fixed]
     best = sorted(others, key=lambda m: fmean(run.last_micro_f1 for run in group.by_method[m]))[-1:]
     bound = [method for method in BOUNDS if method in group.by_method][:1]
-    return [*fixed, *best, *bound]
+    few = [*fixed, *best, *bound]
+    return [*few, *(method for method in group.by_method if method not in few)][: max(len(few), _FEW)]
 
 
 def _ends(group: Group, method: str) -> Ends:
