@@ -79,7 +79,7 @@ def test_a_type_that_a_panel_does_not_know_has_no_dots_in_it() -> None:
         ({"joint": 1.0, "lucir": 0.3, "extendner": 0.9}, ["extendner", "joint", "lucir"]),
         (
             {"cfner with k=5": 0.9, "cfner with k=5 without effect_o": 0.7, "extendner": 0.8},
-            ["extendner", "cfner with k=5", "cfner with k=5 without effect_o"],
+            ["cfner with k=5", "cfner with k=5 without effect_o", "extendner"],
         ),
         ({"cfner": 0.9}, ["cfner"]),
     ],
