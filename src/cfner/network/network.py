@@ -31,6 +31,8 @@ class Network(nn.Module):
     output of its prediction head, not the bare last hidden state).
     """
 
+    batches_at_once = 1  # torch's threads compute each batch together
+
     def __init__(self, body: nn.Module, head: Head, parts: Mapping[str, Tensor] | None = None) -> None:
         """``parts``: tensors that a method stores besides encoder and head, by name; saved with the model."""
         super().__init__()
@@ -97,8 +99,6 @@ class Network(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.head.weight.device
-
-    batches_at_once = 1  # torch's threads compute each batch together
 
     @property
     def subwords_per_batch(self) -> int | None:

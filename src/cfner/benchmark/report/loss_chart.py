@@ -14,7 +14,7 @@ from cfner.benchmark.report.score_table import worst_type
 from cfner.evaluation.type_losses import ENOUGH_MENTIONS
 
 _PAPER = "cfner"
-_FEW = 3  # panels, if there are as many methods
+_FEWEST = 3  # panels, if there are as many methods
 
 
 def lost_types(group: Group) -> list[Block]:
@@ -31,7 +31,7 @@ def lost_types(group: Group) -> list[Block]:
         "Types in the order in which they are learned, those of a step in a band; means over seeds. A filled "
         "dot to the left of its hollow one is a loss. Types of the last step cannot have lost anything yet. "
         "Shown are finetune, cfner, the best other method by last micro F1, and a bound, as far as "
-        "they were run; then variants, if these are fewer than three."
+        "they were run; others follow if these are fewer than three."
     )
     rare = f" Types with a faint name have fewer than {ENOUGH_MENTIONS} test mentions." if faint else ""
     return [
@@ -67,14 +67,15 @@ def _by_step(group: Group, known: Collection[str]) -> list[list[str]]:
 
 
 def chosen(group: Group) -> list[str]:
-    """The floor, the paper's method, the best of the others by last micro F1, and the nearest bound. Where
-    that is less than a few, variants of methods follow: a grid may consist of them."""
+    """The floor, the paper's method, the best of the others by last micro F1, and the nearest bound.
+    Others follow if these are too few: a grid may consist of variants of one method."""
     fixed = [method for method in (FLOOR, _PAPER) if method in group.by_method]
     others = [method for method in group.rivals if method not in fixed]
     best = sorted(others, key=lambda m: fmean(run.last_micro_f1 for run in group.by_method[m]))[-1:]
     bound = [method for method in BOUNDS if method in group.by_method][:1]
-    few = [*fixed, *best, *bound]
-    return [*few, *(method for method in group.by_method if method not in few)][: max(len(few), _FEW)]
+    first = [*fixed, *best, *bound]
+    rest = [method for method in group.by_method if method not in first]
+    return [*first, *rest[: max(0, _FEWEST - len(first))]]
 
 
 def _ends(group: Group, method: str) -> Ends:
