@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,18 @@ def test_the_first_step_is_the_same_computation_for_every_method(
     source: Source, config: TrainingConfig, tmp_path: Path
 ) -> None:
     plain = [name for name in method_names() if method_class(name).plain_first_step]
-    cells = planned(source, config, ",".join(plain))
+    _same_first_step(planned(source, config, ",".join(plain)), source, tmp_path)
+
+
+def test_the_first_step_is_the_same_computation_with_own_others(
+    source: Source, config: TrainingConfig, tmp_path: Path
+) -> None:
+    methods = "own-other, own-other with lambda_keep=4, own-other+cf, joint-own, own-other without negatives"
+    _same_first_step(planned(source, config, methods), source, tmp_path)
+
+
+def _same_first_step(cells: Sequence[Planned], source: Source, tmp_path: Path) -> None:
+    """One key, and the same weights, bit for bit."""
     assert len({cell.first_key for cell in cells}) == 1
     stream = cells[0].cell.stream(source.read())
     first = replace(stream, types_per_step=stream.types_per_step[:1], slices=stream.slices[:1])

@@ -290,6 +290,19 @@ def test_grids_are_joined_and_what_is_there_stays(tmp_path: Path) -> None:
     assert merge([one], tmp_path / "all") == (0, 2)
 
 
+def test_results_alone_can_be_published_and_continued(tmp_path: Path) -> None:
+    one = grid(tmp_path / "one", {A: 50.0, B: 60.0})
+    for name in ("job.json", "log.txt", "features.npz"):
+        (one / "cells" / A / name).write_text("a path of this machine")
+    arguments = ["bench", "merge", str(one), "--results-only", "--out", str(tmp_path / "small")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    files = {path.name for path in (tmp_path / "small").rglob("*") if path.is_file()}
+    assert files == {"grid.json", "results.json", "results.csv", "result.json", "counts.npz", ".lock"}
+    rows = json.loads((tmp_path / "small" / "grid.json").read_text())["cells"]
+    assert {row["key"]: row["state"] for row in rows} == {A: "finished", B: "finished"}
+    assert merge([tmp_path / "small"], tmp_path / "again") == (2, 0)
+
+
 def test_a_run_that_is_only_planned_here_is_taken_from_where_it_is_finished(tmp_path: Path) -> None:
     one, other = grid(tmp_path / "one", {A: 50.0}), grid(tmp_path / "other", {C: 70.0})
     (one / "cells" / C).mkdir()

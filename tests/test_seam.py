@@ -15,7 +15,16 @@ from cfner.benchmark.cells import Cell, parse_methods
 from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.methods import ClassifyAll, Distil, Method, Objective, StepContext, create, register
+from cfner.methods import (
+    ClassifyAll,
+    Distil,
+    Method,
+    Objective,
+    StepContext,
+    create,
+    method_class,
+    register,
+)
 from cfner.methods.context import ExampleContext
 from cfner.methods.files import load_file
 from cfner.stream.step import Slice
@@ -140,6 +149,30 @@ def test_a_first_step_that_is_not_plain_is_shared_with_nobody(
     assert keys["cfner"] == keys["extendner"] != keys["own-first"]
     assert cells["cfner"].first_step().method == "finetune"
     assert cells["own-first"].first_step() is cells["own-first"]
+
+
+def test_own_others_share_a_first_step_but_not_with_a_subclass(
+    tiny_data: Path, tiny_corpus: Corpus, methods_as_before: None
+) -> None:
+    @register
+    class Changed(method_class("own-other")):  # type: ignore[misc]
+        """May change the first step."""
+
+        name: ClassVar[str] = "changed"
+
+    def first_key(name: str, **settings: Any) -> str:
+        (choice,) = parse_methods(name)
+        config = choice.applied_to(TrainingConfig.build({"encoder": "minilm", **settings}))
+        cell = Cell(Source(str(tiny_data), min_mentions=1), Division(2, 2), name, config)
+        return cell.first_step_key(cell.stream(tiny_corpus))
+
+    usual = first_key("own-other")
+    same = ("own-other+cf with k=1", "joint-own", "own-other with lambda_keep=4", "own-other without keep")
+    assert {first_key(name) for name in same} == {usual} == {first_key("own-other", unlabelled_ratio=3.0)}
+    others = ("changed", "experts", "cfner", "own-other with rare=0", "own-other with groups=step")
+    assert usual not in {first_key(name) for name in others}
+    assert first_key("own-other", select_on="new") != usual
+    assert first_key("cfner", select_on="new") != first_key("cfner")
 
 
 def test_hooks_are_called_in_a_first_step_that_is_not_plain(

@@ -15,6 +15,7 @@ from cfner.benchmark.streams import Division, Source
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
 from cfner.methods.files import source_hash
+from cfner.methods.method import shared_first_step
 from cfner.methods.registry import create, method_class
 from cfner.store.pretrained import files_hash
 from cfner.stream.manifest import sentences_hash, settings_hash
@@ -23,8 +24,10 @@ from cfner.training.config import TrainingConfig
 
 # Raise this when a change of cfner changes the result of a run: finished cells are then run again.
 RECIPE: Final = 1
-# Settings without effect on a first step, which has no teacher: it is plain cross-entropy for every method.
-_LATER_STEPS_ONLY: Final = frozenset({"method", "parameters", "without", "matches", "select_on"})
+# Settings without effect on a first step, which has no teacher ...
+_LATER_STEPS_ONLY: Final = frozenset({"without", "matches", "unlabelled_ratio"})
+# ... and on a plain one, which is the same cross-entropy for every method
+_NOT_IN_A_PLAIN_ONE: Final = frozenset({"method", "parameters"})
 
 # Training settings that may differ per method in a comparison, written like the method's parameters.
 _OWN_SETTINGS: Final = ("lr_encoder", "lr_head")
@@ -141,20 +144,17 @@ class Cell:
 
     def first_step_key(self, stream: TaskStream) -> str:
         """Equal for cells whose first step is the same computation on the same data."""
-        first = stream[0]
-        settings, code = self._settings(), self._code()
-        if self.shares_first_step:
-            settings, code = {k: v for k, v in settings.items() if k not in _LATER_STEPS_ONLY}, None
+        first, cell = stream[0], self.first_step()
+        settings, code = cell._settings(), cell._code()
+        if cell is not self:
+            settings = {k: v for k, v in settings.items() if k not in _LATER_STEPS_ONLY}
+        if method_class(self.config.method).plain_first_step:
+            settings, code = {k: v for k, v in settings.items() if k not in _NOT_IN_A_PLAIN_ONE}, None
         data = {"train": first.train, "dev": first.dev, "test": stream.test_up_to(first)}
         hashes = {name: sentences_hash(sentences) for name, sentences in data.items()}
         return settings_hash(
             {"recipe": RECIPE, "types": first.types, "config": settings, "code": code, **hashes}
         )[:24]
-
-    @property
-    def shares_first_step(self) -> bool:
-        """Whether its first step is plain cross-entropy, as for most methods."""
-        return method_class(self.config.method).plain_first_step
 
     def shared(self, text: str) -> dict[str, Any]:
         """What runs must have in common to be compared, besides their steps. ``text``: hash of the data."""
@@ -172,10 +172,18 @@ class Cell:
 
     def first_step(self) -> Cell:
         """A cell whose first step is shared by all cells with the same ``first_step_key``."""
-        if not self.shares_first_step:
+        kind = method_class(self.config.method)
+        if kind.plain_first_step:
+            choice = MethodChoice("finetune")
+        elif (shared := shared_first_step(kind)) is not None:
+            given = sorted(self.config.parameters.items())
+            choice = MethodChoice(
+                shared.method, tuple(pair for pair in given if pair[0] in shared.parameters)
+            )
+        else:
             return self
-        plain = MethodChoice("finetune")
-        return replace(self, method=str(plain), config=plain.applied_to(self.config), uses=())
+        alone = self.config.model_copy(update={"parameters": {}})
+        return replace(self, method=str(choice), config=choice.applied_to(alone), uses=())
 
     def to_json(self) -> dict[str, Any]:
         return dict(_JSON.dump_python(self, mode="json"))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cfner.benchmark.grid import GRID, SCHEMA, GridFolder, rows_joined
 from cfner.benchmark.league_file import LEAGUE, Searched, read_league, write_league
-from cfner.benchmark.worker import RESULT
+from cfner.benchmark.worker import COUNTS, RESULT
 from cfner.errors import ConfigError, ModelError
 from cfner.files.atomic import atomic_folder
 from cfner.files.json_files import read_json, write_json_atomic
@@ -25,10 +25,12 @@ class Merged(NamedTuple):
     same: int  # runs that are in several of the folders
 
 
-def merge(folders: Sequence[Path], out: Path) -> Merged:
+def merge(folders: Sequence[Path], out: Path, *, results_only: bool = False) -> Merged:
     """Copy the finished runs of all grids into ``out``, an empty folder or a grid, which keeps its runs.
 
     A run that is in several folders must have the same result in all of them: otherwise nothing is copied.
+    ``results_only``: copy only what tables need, and list no unfinished runs. Such a folder is small and
+    names no path of this machine, so it can be published; merged into a new grid, its runs are finished.
     """
     for folder in folders:
         if not (folder / GRID).is_file():
@@ -51,16 +53,23 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
         new = 0
         for key, source in finished.items():
             if source != out:
+                left_out = _not_a_result if results_only else None
                 with atomic_folder(out / "cells" / key, refuse=_refuse_finished) as place:
-                    shutil.copytree(source / "cells" / key, place, dirs_exist_ok=True)
+                    shutil.copytree(source / "cells" / key, place, ignore=left_out, dirs_exist_ok=True)
                 new += 1
         rows = rows_joined([row for folder in all_folders for row in GridFolder(folder).grid()["cells"]])
+        if results_only:
+            rows = [row for row in rows if row["key"] in finished]
         name = next((found for f in all_folders if (found := GridFolder(f).grid().get("name"))), None)
         write_json_atomic(out / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         if league:
             write_league(out, league)
         GridFolder(out).write_results()
     return Merged(new, same)
+
+
+def _not_a_result(_: str, names: list[str]) -> list[str]:
+    return [name for name in names if name not in {RESULT, COUNTS}]
 
 
 def _refuse_finished(cell: Path) -> None:

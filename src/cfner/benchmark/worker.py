@@ -30,6 +30,7 @@ from cfner.runs.stream_run import RunResult, run_stream
 from cfner.tagger import ContinualTagger
 
 JOB, RESULT, ERROR, PROGRESS = "job.json", "result.json", "error.json", "progress.json"
+COUNTS: Final = "counts.npz"
 WATCH_PARENT: Final = "--until-stdin-ends"
 FIRST: Final = "first"
 
@@ -113,7 +114,7 @@ def _write_result(
     stream = result.stream
     last = stream.test_up_to(len(stream) - 1)
     sentences = sum(1 for sentence in last if len(sentence))
-    write_arrays(folder / "counts.npz", counts_of_run(folder / "run", stream.types_per_step, sentences))
+    write_arrays(folder / COUNTS, counts_of_run(folder / "run", stream.types_per_step, sentences))
     write_arrays(folder / "features.npz", word_features(tagger, last))
     if job["first"] is not None:  # the time of the shared first step counts for this method too
         shared = json.loads((Path(job["first"]) / RESULT).read_text(encoding="utf-8"))["measured"]

@@ -72,7 +72,7 @@ STREAMS: Final = (
 )
 # fixed, so that new defaults do not change finished runs; min_updates has no effect where epochs are set
 FIXED: Final[dict[str, Any]] = {
-    **{"encoder": "minilm", "batch_size": 8, "precision": "fp32"},
+    **{"encoder": "minilm", "batch_size": 8, "precision": "bf16"},
     **{"select_on": "last", "min_updates": 0},
 }
 

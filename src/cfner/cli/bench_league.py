@@ -104,11 +104,15 @@ def league(
 def merge(
     grids: Annotated[list[Path], typer.Argument(help="Folders of grids.")],
     out: Annotated[Path, Flag("--out", "-o", help="A new folder, or an existing grid to add to.")],
+    results_only: Annotated[
+        bool,
+        Flag("--results-only", help="Copy results without features, logs and unfinished runs, to publish."),
+    ] = False,
 ) -> None:
     """Join grids that were computed on several machines. Contradicting results are an error."""
     from cfner.benchmark.merge import merge as joined
 
-    done = joined(grids, out)
+    done = joined(grids, out, results_only=results_only)
     more = f" {done.same} were in several grids, with the same result." if done.same else ""
     summary = (
         f"{out}: {done.new} finished runs were added.{more} Tables and pictures: cfner bench report {out}"

@@ -9,7 +9,7 @@ import pkgutil
 from cfner.batches.step_data import IGNORE, StepData
 from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
-from cfner.methods.method import DISTILS, Method, MethodParameters, Wrapper
+from cfner.methods.method import DISTILS, FirstStep, Method, MethodParameters, Wrapper
 from cfner.methods.old_mentions import OldMentions
 from cfner.methods.registry import (
     create,
@@ -63,6 +63,7 @@ __all__ = [
     "Distil",
     "DistilHardSelected",
     "Features",
+    "FirstStep",
     "Grouping",
     "Head",
     "HeadKind",

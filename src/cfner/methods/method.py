@@ -7,7 +7,7 @@ some method uses it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -34,6 +34,13 @@ DISTILS: Final = (
 )
 
 
+class FirstStep(NamedTuple):
+    """A first step that a benchmark computes once for several methods."""
+
+    method: str  # whose first step it is
+    parameters: frozenset[str]  # those that it depends on
+
+
 class Method:
     """Base of all methods. One instance serves a complete stream."""
 
@@ -53,6 +60,9 @@ class Method:
     # The first step has no teacher. A plain first step is cross-entropy without any hook, the same for all
     # methods, so that a benchmark computes it once. Otherwise its hooks are called too, without a teacher.
     plain_first_step: ClassVar[bool] = True
+    # Where the first step is not plain, but that of another method (or its own, with other parameters).
+    # Subclasses do not inherit it, because they may change the first step.
+    first_step: ClassVar[FirstStep | None] = None
     adds_experts: ClassVar[bool] = False  # whether it can continue from a model that has experts
     # the head of a new model, if the method requires one; it then does not share its first step with others.
     # None: the setting's
@@ -139,6 +149,12 @@ class Method:
 
     def finish(self, network: Network, ctx: StepContext) -> None:
         """Called after the last epoch, with the weights of the chosen one. Default: nothing."""
+
+
+def shared_first_step(kind: type[Method]) -> FirstStep | None:
+    """What the method's own class declares."""
+    declared: FirstStep | None = vars(kind).get("first_step")
+    return declared
 
 
 class Wrapper(Method):

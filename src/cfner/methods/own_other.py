@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pydantic import Field
 
 from cfner.methods import (
     ClassifyGroups,
     Curriculum,
+    FirstStep,
     Grouping,
     KeepGroups,
     Method,
@@ -49,6 +50,10 @@ class OwnOtherParameters(MethodParameters):
     exclusive: bool = Field(False, description="words of a new type are negatives of the old types")
 
 
+# without an old model there is nothing to keep and nothing to compare: only these decide a first step
+FIRST_STEP: Final = FirstStep("own-other", frozenset({"groups", "rare"}))
+
+
 @register
 class OwnOther(Method):
     """Each type is classified on its own, against its own Other class; a word is O if no type claims it.
@@ -74,6 +79,7 @@ class OwnOther(Method):
         "keep": "the term that keeps old types",
     }
     plain_first_step: ClassVar[bool] = False
+    first_step: ClassVar[FirstStep | None] = FIRST_STEP
     Parameters = OwnOtherParameters
     recipe: ClassVar[int] = 2  # words of rare types count more
     knob: ClassVar[str | None] = "lambda_keep"
@@ -123,6 +129,7 @@ class JointOwn(OwnOther):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing what could be reached if nothing were forgotten."
     from_scratch: ClassVar[bool] = True
+    first_step: ClassVar[FirstStep | None] = FIRST_STEP
     knob: ClassVar[str | None] = None  # there are no old types
     reads_unlabelled: ClassVar[bool] = False
     parts: ClassVar[dict[str, str]] = {}
@@ -159,6 +166,7 @@ class OwnOtherWithEffects(OwnOther):
         "effect_o": "Effect_O; old types then read their own predictions",
         "curriculum": "the falling threshold; all defined-other tokens are then selected from the start",
     }
+    first_step: ClassVar[FirstStep | None] = FIRST_STEP
     Parameters = OwnOtherWithEffectsParameters
 
     def objective(self, ctx: StepContext) -> Objective:
