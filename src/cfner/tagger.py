@@ -23,6 +23,7 @@ from cfner.network.prediction import Prediction, tag_stream
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.open import ModelRef, is_model_folder, open_model
+from cfner.store.origins import Origin, later, origins_of, reader, trained_groups
 from cfner.store.save import save_step
 from cfner.store.step_files import SCORES, read_facts, read_if_there
 from cfner.stream.sentence_set import SentenceSet
@@ -57,6 +58,8 @@ class ContinualTagger:
         self.record: StepRecord | None = None  # how the latest step was trained
         self._saved: StoredStep | None = None
         self._parent: str | None = None  # hash of the step that this one was learned from
+        # which networks learned the model's types, as long as they are not all in its folder
+        self._origins: tuple[Origin, ...] = ()
         self._accelerator: Accelerator | None = None
         self._half_learned = False
 
@@ -140,7 +143,12 @@ class ContinualTagger:
         self._refuse_half_learned()
         copied = ContinualTagger(replace(self.model, network=copy.deepcopy(self.model.network)), config)
         copied.record, copied._parent = self.record, self.parent_hash
+        copied._origins = self.origins()
         return copied
+
+    def origins(self) -> tuple[Origin, ...]:
+        """The earlier networks that learned some of its types, unless later steps trained these again."""
+        return self._origins or (() if self._saved is None else origins_of(self._saved))
 
     def learn(
         self,
@@ -189,7 +197,7 @@ class ContinualTagger:
                 f"The step counts {', '.join(sorted(unknown))} as known, but this tagger does not know them.",
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
-        parent = self.parent_hash
+        parent, saved, known, origins = self.parent_hash, self._saved, self.model.labels, self.origins()
         kept = None if unfinished is None else UnfinishedStep(Path(unfinished), step, self.config, parent)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed), method.grouping)
@@ -203,8 +211,15 @@ class ContinualTagger:
             self.accelerator,
             watcher(progress),
             kept,
+            origins,
         )
         self.model, self._half_learned = trained.model, False
+        if (before := trained.before) is None:
+            origins = ()
+        else:
+            read = (lambda: before) if saved is None else reader(saved)
+            origins = later(origins, known, read, trained_groups(labels, step.types))
+        self._origins = origins
         self.record = StepRecord.of_learning(
             step, labels, trained.state, self.config, method.variant, trained.reminders
         )
@@ -289,6 +304,8 @@ class ContinualTagger:
             extras=extras,
             saved=self._saved,
         )
+        if self._origins and origins_of(self._saved):  # now they can be read from the folder
+            self._origins = ()
         return self._saved
 
     def push_to_hub(

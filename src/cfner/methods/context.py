@@ -83,8 +83,12 @@ class StepContext(Protocol):
         """Whether the user wants O's row frozen with those of old types."""
         ...
 
-    def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
-        """One pass of a network over the step's words: scores, and what the probes read."""
+    def ask(self, network: Network, probes: Sequence[Probe] = (), *, as_learned: bool = False) -> WordScores:
+        """One pass of a network over the step's words: scores, and what the probes read.
+
+        ``as_learned``: the log-odds of types that an earlier network learned are that network's, where each
+        group of labels has its own Other class. Costs a pass for each such network.
+        """
         ...
 
 
@@ -130,7 +134,7 @@ class ExampleContext:
     def old(self) -> NoReturn:
         raise self._without("old")
 
-    def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
+    def ask(self, network: Network, probes: Sequence[Probe] = (), *, as_learned: bool = False) -> WordScores:
         raise self._without("ask")
 
     def _without(self, what: str) -> ConfigError:

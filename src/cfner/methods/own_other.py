@@ -32,7 +32,7 @@ class OwnOtherParameters(MethodParameters):
     groups: Grouping = Field(
         "type", description="which labels share an Other class: each type's or each step's"
     )
-    lambda_keep: float = Field(2.0, ge=0, description="weight of keeping the old groups")
+    lambda_keep: float = Field(1.0, ge=0, description="weight of keeping the old groups")
     sure: float = Field(0.8, gt=0, le=1, description="probability that the old model must give to a negative")
     refines: float = Field(
         0.05,
@@ -59,7 +59,8 @@ class OwnOther(Method):
     """Each type is classified on its own, against its own Other class; a word is O if no type claims it.
 
     New types learn from all words of the new data, which is annotated for them. Old types keep the old
-    model's predictions, on all words that are not annotated for them: no training label contradicts them.
+    predictions, on all words that are not annotated for them: no training label contradicts them. Each type
+    keeps the predictions of the model that learned it, so what a later step forgot is not passed on.
     Unlabelled text rehearses the old types. Words in it that the old model is confident about are negatives
     of the new types.
     """
@@ -77,11 +78,13 @@ class OwnOther(Method):
     parts: ClassVar[Mapping[str, str]] = {
         "negatives": "confident negatives from text that is not annotated for the new types",
         "keep": "the term that keeps old types",
+        "origins": "each type is kept as the model that learned it predicts it; else as the last model does",
     }
     plain_first_step: ClassVar[bool] = False
     first_step: ClassVar[FirstStep | None] = FIRST_STEP
     Parameters = OwnOtherParameters
-    recipe: ClassVar[int] = 2  # words of rare types count more
+    # 2: words of rare types count more. 3: types are kept as they were learned, with weight 1, not 2
+    recipe: ClassVar[int] = 3
     knob: ClassVar[str | None] = "lambda_keep"
 
     @property
@@ -100,6 +103,12 @@ class OwnOther(Method):
         if not self.has("keep") or not ctx.old_types:
             return Objective((ClassifyGroups(),))
         return Objective((ClassifyGroups(), KeepGroups(weight=self.parameters.lambda_keep)))
+
+    def teachers(self, ctx: StepContext) -> dict[str, WordScores]:
+        """The old model, with the log-odds of each type from the model that learned it. What a later step
+        forgot of a type is then not handed on, but brought back.
+        """
+        return {"old": ctx.ask(ctx.old, self.objective(ctx).probes, as_learned=self.has("origins"))}
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
         """A word teaches each group separately. Where the data is annotated for the group's types, it learns

@@ -55,10 +55,12 @@ def score_words(
     *,
     batch_size: int = 64,
     group_of: Sequence[int] | None = None,
+    odds: Tensor | None = None,
 ) -> WordScores:
     """One pass of the network over the step's words, with the probes' readings that can be cached.
 
-    ``group_of``: the group of each label, where groups have their own Other classes.
+    ``group_of``: the group of each label, where groups have their own Other classes. ``odds [N, C_kept]``:
+    log-odds against O that replace the network's own, unless they are nan.
     """
     probes = [probe for probe in probes if probe.cached]
     device, words = network.device, data.text.words
@@ -74,6 +76,9 @@ def score_words(
         for batch, out in outputs(network, data.text, batch_size=batch_size, probes=probes):
             refs = batch.refs
             logits[refs] = out.logits[:, kept]
+            if odds is not None:
+                given = logits[refs][:, :1] + odds[refs]
+                logits[refs] = torch.where(given.isnan(), logits[refs], given)
             chosen = is_entity[refs] | (is_other[refs] & (logits[refs].argmax(1) != 0))  # kept[0] is O
             pool.append(refs[chosen])
             features.append(out.features[chosen])
@@ -93,6 +98,14 @@ def score_words(
         readings=readings,
         axes={probe.name: probe.axes for probe in probes},
     )
+
+
+def word_logits(network: Network, data: StepData, *, batch_size: int = 64) -> Tensor:
+    """[N, C] the network's scores for every word, over all labels that it has."""
+    logits = torch.empty(data.text.words, network.labels, device=network.device)
+    for batch, out in outputs(network, data.text, batch_size=batch_size):
+        logits[batch.refs] = out.logits
+    return logits
 
 
 def confidence(logits: Tensor, group_of: Tensor | None) -> Tensor:

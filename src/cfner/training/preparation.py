@@ -20,8 +20,9 @@ from cfner.objective.effects import matching_of
 from cfner.objective.groups import LabelGroups
 from cfner.objective.library import ClassifyAll, ClassifyReplayed
 from cfner.objective.matching import MatchTable, ScoreBank, build_match_table
-from cfner.objective.teacher import WordScores, score_words
+from cfner.objective.teacher import WordScores, score_words, word_logits
 from cfner.objective.terms import LabelRoles, Objective
+from cfner.store.origins import Origin
 from cfner.stream.labels import LabelSpace
 from cfner.stream.step import Step
 from cfner.training.config import TrainingConfig
@@ -40,9 +41,10 @@ class TrainingContext:
         config: TrainingConfig,
         known: Network | None,  # the network before this step, frozen
         own_others: bool = False,  # whether the method gives types their own Other class
+        origins: Sequence[Origin] = (),  # earlier networks that learned some of the known types
     ) -> None:
         self.step, self.labels, self.current, self.data = step, labels, current, data
-        self.config, self.known, self.own_others = config, known, own_others
+        self.config, self.known, self.own_others, self.origins = config, known, own_others, tuple(origins)
         self.epochs, self.freeze_other = (
             config.epochs_for(len(step.train) or len(step.unlabelled)),
             config.freeze_other,
@@ -67,10 +69,10 @@ class TrainingContext:
     def reading(self, data: StepData) -> TrainingContext:
         """The same step with a different view of its text."""
         return TrainingContext(
-            self.step, self.labels, self.current, data, self.config, self.known, self.own_others
+            self.step, self.labels, self.current, data, self.config, self.known, self.own_others, self.origins
         )
 
-    def ask(self, network: Network, probes: Sequence[Probe] = ()) -> WordScores:
+    def ask(self, network: Network, probes: Sequence[Probe] = (), *, as_learned: bool = False) -> WordScores:
         return score_words(
             network,
             self.data,
@@ -78,7 +80,23 @@ class TrainingContext:
             probes,
             batch_size=self.config.eval_batch_size,
             group_of=self.labels.group_of if self.own_others else None,
+            odds=self._odds_as_learned() if as_learned and self.origins else None,
         )
+
+    def _odds_as_learned(self) -> Tensor:
+        """[N, C_kept] log-odds against O from the networks that learned the types; nan for those that the
+        network before this step learned itself. Only one earlier network is in memory at a time.
+        """
+        kept, groups = self.roles.kept, torch.tensor(self.labels.group_of)[self.roles.kept.cpu()]
+        odds = torch.full((self.data.text.words, len(kept)), float("nan"), device=self.old.device)
+        for origin in self.origins:
+            columns = torch.isin(groups, torch.tensor(sorted(origin.groups))).nonzero()[:, 0]
+            columns = columns[columns > 0]  # kept[0] is O
+            if len(columns):
+                network = origin.network().to(self.old.device)
+                scores = word_logits(network, self.data, batch_size=self.config.eval_batch_size)
+                odds[:, columns] = scores[:, kept[columns]] - scores[:, kept[:1]]
+        return odds
 
 
 def roles_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,7 +16,9 @@ from cfner.errors import ConfigError, ModelError, StreamError
 from cfner.methods.method import Method
 from cfner.network.experts import ExpertNetwork
 from cfner.network.inference import predict_spans
+from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
+from cfner.store.origins import Origin
 from cfner.stream.labels import LabelSpace
 from cfner.stream.step import Slice, Step
 from cfner.training.config import TrainingConfig
@@ -36,6 +39,7 @@ class TrainedStep(NamedTuple):
     model: LoadedModel
     state: TrainingState
     reminders: Reminders
+    before: Network | None  # the network that the step started from, unless it was from scratch
 
 
 def train_step(
@@ -47,8 +51,12 @@ def train_step(
     accelerator: Accelerator,
     progress: Progress,
     unfinished: UnfinishedStep | None = None,
+    origins: Sequence[Origin] = (),
 ) -> TrainedStep:
-    """Train the model's network in place (a new one for methods that start from scratch)."""
+    """Train the model's network in place (a new one for methods that start from scratch).
+
+    ``origins``: the earlier networks that learned some of the model's types.
+    """
     seed = derived_seed(config.seed, step.index)
     set_seed(seed)
     if method.from_scratch and model.labels.types:
@@ -58,7 +66,7 @@ def train_step(
     step = replace(step, unlabelled=reminded.sentences)
     if reminded.sentences:
         _log.info(reminded.in_words())
-    ctx = step_context(model, step, labels, method, config)
+    ctx = step_context(model, step, labels, method, config, origins)
     if not ctx.data.sentences:
         raise StreamError(f"'{step.name}' has no training sentences.", remedy="Give some with words.")
     if ctx.data.text.shortened_words:
@@ -96,7 +104,7 @@ def train_step(
     # calibration of untrained types stays valid; that of trained types belongs to the earlier network
     calibration = None if model.calibration is None else model.calibration.without(step.types)
     trained = replace(model, network=network, labels=labels, calibration=calibration)
-    return TrainedStep(trained, state, reminded)
+    return TrainedStep(trained, state, reminded, ctx.known)
 
 
 def refuse_model(method: Method, model: LoadedModel) -> None:
@@ -130,23 +138,33 @@ def experts_of(model: LoadedModel) -> int:
 
 
 def step_context(
-    model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
+    model: LoadedModel,
+    step: Step,
+    labels: LabelSpace,
+    method: Method,
+    config: TrainingConfig,
+    origins: Sequence[Origin] = (),
 ) -> TrainingContext:
     """The step as the method sees it, with the model as it was before the step."""
     first = method.from_scratch or not model.labels.types
     known = None if first else model.network.frozen_copy()
     current = step.types_so_far if method.from_scratch else step.types
     data = _encoded(model, method.slices(step), labels)
-    return TrainingContext(step, labels, current, data, config, known, method.grouping is not None)
+    return TrainingContext(step, labels, current, data, config, known, method.grouping is not None, origins)
 
 
 def prepared_step(
-    model: LoadedModel, step: Step, labels: LabelSpace, method: Method, config: TrainingConfig
+    model: LoadedModel,
+    step: Step,
+    labels: LabelSpace,
+    method: Method,
+    config: TrainingConfig,
+    origins: Sequence[Origin] = (),
 ) -> PreparedStep:
     """The prepared step, without training it: ``model`` is not changed."""
     step = replace(step, unlabelled=_reminded(model, step, method, config).sentences)
     network = model.network.frozen_copy()  # preparing a step grows the network that it is given
-    ctx = step_context(replace(model, network=network), step, labels, method, config)
+    ctx = step_context(replace(model, network=network), step, labels, method, config, origins)
     return prepare(method.grow(network, ctx), ctx, method)
 
 

@@ -78,7 +78,7 @@ def replay_step(
     at = epoch if epoch is not None else best_epoch(student) or last
     if not 1 <= at <= last:
         raise ConfigError(f"There is no epoch {at}.", remedy=f"The step was trained for epochs 1 to {last}.")
-    prepared = prepared_step(teacher.model, step, labels, student.method, student.config)
+    prepared = prepared_step(teacher.model, step, labels, student.method, student.config, teacher.origins())
     prepared = prepared.on(student.model.network.device)
     if prepared.teacher is None:
         raise ModelError(f"'{step.name}' was prepared without a teacher.")
