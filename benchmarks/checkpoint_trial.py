@@ -89,7 +89,7 @@ def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> di
             settings = {"method": method, "epochs": args.epochs, "seed": seed}
             data, out = str(folder / "new.conll"), folder / name
             given = unlabelled if with_text else ()
-            learn(folder / "stock", data, out=out, unlabelled=given, **settings)
+            learn(folder / "stock", data, out=out, unlabelled=given, folds=0, **settings)
             found[name] = scores(out, test, (*old, new))
             print(
                 f"seed {seed}, {name}: " + ", ".join(f"{k} {v:.1f}" for k, v in found[name].items()),
