@@ -1,6 +1,7 @@
 """What does a third-party checkpoint lose when it learns one type, with and without unlabelled text?
 
     CFNER_DATA=... python benchmarks/checkpoint_trial.py [--corpus fewnerd8] [--seeds 0,1,2]
+      [--score-on dev --lambda-keep 1,2]
 
 A stock token classifier is trained on two types and saved as a plain Hugging Face folder. It then learns a
 third type from different sentences that are labelled with it alone. All models are scored on unseen
@@ -31,7 +32,16 @@ TRIALS = {  # the checkpoint's types, and the one that it learns
     "fewnerd8": (("location", "person"), "organization"),
     "multiconer2en": (("Artist", "HumanSettlement"), "ORG"),
 }
-WAYS = (("finetune", False), ("own-other", False), ("own-other", True))  # method, with unlabelled text
+
+
+def ways(lambdas: str | None) -> dict[str, tuple[str, bool, dict[str, float]]]:
+    """By name: the method, whether it gets unlabelled text, and its parameters."""
+    found: dict[str, tuple[str, bool, dict[str, float]]] = {"finetune": ("finetune", False, {})}
+    for value in lambdas.split(",") if lambdas else [None]:
+        name = "own-other" + (f" lambda_keep={value}" if value else "")
+        parameters = {"lambda_keep": float(value)} if value else {}
+        found |= {name: ("own-other", False, parameters), f"{name} + text": ("own-other", True, parameters)}
+    return found
 
 
 def stock_checkpoint(
@@ -77,16 +87,21 @@ def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> di
     text = [sentence for sentence in corpus.train if len(sentence)]
     text = [text[i] for i in torch.randperm(len(text), generator=torch.Generator().manual_seed(seed))]
     first, second = args.checkpoint_sentences, args.checkpoint_sentences + args.sentences
-    test = [sentence for sentence in corpus.test if len(sentence)][: args.test]
+    split = corpus.test if args.score_on == "test" else corpus.dev
+    test = [sentence for sentence in split if len(sentence)][: args.test]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         stock_checkpoint(text[:first], old, folder / "stock", args, seed)
         found = {"before": scores(folder / "stock", test, (*old, new))}
         write_sentences([s.only([new]) for s in text[first:second]], folder / "new.conll", format="conll")
         unlabelled = [s.only(()) for s in text[second : second + args.sentences]]
-        for method, with_text in WAYS:
-            name = f"{method} + text" if with_text else method
-            settings = {"method": method, "epochs": args.epochs, "seed": seed}
+        for name, (method, with_text, parameters) in ways(args.lambda_keep).items():
+            settings = {
+                "method": method,
+                "epochs": args.epochs,
+                "seed": seed,
+                "config": {"parameters": parameters},
+            }
             data, out = str(folder / "new.conll"), folder / name
             given = unlabelled if with_text else ()
             learn(folder / "stock", data, out=out, unlabelled=given, folds=0, **settings)
@@ -105,6 +120,8 @@ def main() -> None:
     parser.add_argument("--corpus", choices=TRIALS, action="append", help="default: all")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--score-on", choices=["test", "dev"], default="test")
+    parser.add_argument("--lambda-keep", help="values to compare, comma-separated; default: the usual one")
     for name, value in {"sentences": 300, "checkpoint-sentences": 1500, "test": 1000, "epochs": 10}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--checkpoint-epochs", type=int, default=4)

@@ -17,7 +17,7 @@ from cfner.practice.history.prune import prune
 from cfner.practice.history.relabel import rename
 from cfner.store.model_files import LoadedModel
 from cfner.store.open import open_model
-from cfner.store.origins import Origin, later, origins_of, trained_groups
+from cfner.store.origins import Origin, later, origins_of
 from cfner.stream.labels import LabelSpace
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
@@ -70,21 +70,33 @@ def test_the_origin_of_a_group_is_the_last_step_that_trained_it(seed: int) -> No
     origins: tuple[Origin, ...] = ()
     labels = LabelSpace.start().grown(["type 0"], "type")
     networks: list[Any] = [object()]
-    learned_by = dict.fromkeys(labels.group_of, 0)  # group -> the number of the network
+    learned_by = {labels.group_of_type("type 0"): 0}  # group -> the number of the network
     for number in range(1, 8):
-        types = draw.sample(labels.types, draw.randrange(len(labels.types)))
-        grown = labels.grown([*types, f"type {number}"], "type")
-        trained = trained_groups(grown, [*types, f"type {number}"])
+        types = [*draw.sample(labels.types, draw.randrange(len(labels.types))), f"type {number}"]
+        grown = labels.grown(types, "type")
         pruned = draw.random() < 0.3
-        before = networks[-1]
-        origins = later(origins, labels, None if pruned else lambda before=before: before, trained)
-        for group in grown.group_of:
-            if group in trained or (pruned and learned_by[group] == number - 1):
+        origins = later(origins, labels, None if pruned else networks[-1], grown, types)
+        for type_ in grown.types:
+            group = grown.group_of_type(type_)
+            if type_ in types or (pruned and learned_by[group] == number - 1):
                 learned_by[group] = number
         networks.append(object())
         labels = grown
-        told = {group: networks.index(origin.network()) for origin in origins for group in origin.groups}
+        told = {group: networks.index(origin.source) for origin in origins for group in origin.groups}
         assert told == {group: step for group, step in learned_by.items() if step != number}
+
+
+def test_a_group_that_gets_a_label_is_trained_and_a_merged_part_is_not() -> None:
+    start = LabelSpace.start().grown(["a", "b", "c"], "type")
+    group = {type_: start.group_of_type(type_) for type_ in start.types}
+    network: Any = object()
+    merged = start.renamed(["a", "b"], "both")
+    (origin,) = later((), merged, network, merged.grown(["both"], "type"), ["both"])
+    assert origin.groups == {group["b"], group["c"]}
+    foreign = LabelSpace(("O", "I-animal", "B-person", "I-person"))  # as of a checkpoint that lacks a label
+    grown = foreign.grown(["city", "animal"], "type")  # animal is replayed
+    assert len(grown) > len(foreign) + 2  # it got the label that it lacked, in the group that it is in
+    assert later((), foreign, network, grown, ["city"]) == ()
 
 
 def test_origins_are_the_same_in_memory_and_in_the_folder(
@@ -110,6 +122,58 @@ def test_a_fourth_step_is_the_same_from_memory_and_from_the_folder(
     for one in (tagger, loaded := ContinualTagger.load(three_steps)):
         one.learn(stream[3])
     assert equal(tagger.model.network.state_dict(), loaded.model.network.state_dict())
+
+
+def test_saving_elsewhere_changes_nothing(
+    three_steps: Path, tiny_settings: dict[str, Any], stream: TaskStream, tmp_path: Path
+) -> None:
+    """A folder that does not have the earlier steps does not make the tagger forget them."""
+    tagger = ContinualTagger.load(three_steps)
+    before = numbers(tagger.origins(), three_steps)
+    tagger.save(tmp_path / "copy")
+    assert numbers(tagger.origins(), three_steps) == before
+    unsaved = ContinualTagger.from_pretrained(**settings_of(tiny_settings))
+    for number, step in enumerate(stream.steps[:3]):
+        unsaved.learn(step)
+        if number:
+            unsaved.save(tmp_path / "late")  # which never gets the first step
+    assert numbers(unsaved.origins(), three_steps) == before
+
+
+def test_an_origin_that_is_gone_is_told_and_the_step_is_learned(
+    three_steps: Path, stream: TaskStream, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(three_steps, folder)
+    tagger = ContinualTagger.load(folder)
+    tagger.save(tmp_path / "copy")
+    shutil.rmtree(folder)
+    with caplog.at_level("WARNING", logger="cfner"):
+        tagger.learn(stream[3])
+    assert "is gone" in caplog.text and stream[0].types[0] in caplog.text
+    assert set(stream[3].types) <= set(tagger.types)
+
+
+def test_only_a_method_that_asks_for_origins_has_them(
+    three_steps: Path, tiny_settings: dict[str, Any], stream: TaskStream
+) -> None:
+    """Others hold no earlier network in memory, and read no earlier step."""
+    assert ContinualTagger.load(three_steps).origins()
+    assert not ContinualTagger.load(three_steps, without=("origins",)).origins()
+    tagger = ContinualTagger.from_pretrained(**{**settings_of(tiny_settings), "without": ("origins",)})
+    for step in stream.steps[:2]:
+        tagger.learn(step)
+    assert not tagger._origins
+
+
+def test_a_step_from_scratch_has_no_origins(
+    tiny_settings: dict[str, Any], stream: TaskStream, tmp_path: Path
+) -> None:
+    tagger = ContinualTagger.from_pretrained(**{**settings_of(tiny_settings), "method": "joint-own"})
+    for step in stream.steps[:3]:
+        tagger.learn(step)
+        tagger.save(tmp_path / "model")
+    assert ContinualTagger.load(tmp_path / "model", method="own-other").origins() == ()
 
 
 def kept_odds(folder: Path, step: Step, without: tuple[str, ...] = ()) -> tuple[Tensor, LoadedModel, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from cfner.network.prediction import Prediction, tag_stream
 from cfner.store.model_files import LoadedModel, read_model
 from cfner.store.model_folder import ModelFolder, StoredStep
 from cfner.store.open import ModelRef, is_model_folder, open_model
-from cfner.store.origins import Origin, later, origins_of, reader, trained_groups
+from cfner.store.origins import Origin, later, origins_of, same_groups
 from cfner.store.save import save_step
 from cfner.store.step_files import SCORES, read_facts, read_if_there
 from cfner.stream.sentence_set import SentenceSet
@@ -39,6 +40,8 @@ from cfner.training.unfinished_step import UnfinishedStep
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
+
+_log = logging.getLogger(__name__)
 
 
 class ContinualTagger:
@@ -147,8 +150,21 @@ class ContinualTagger:
         return copied
 
     def origins(self) -> tuple[Origin, ...]:
-        """The earlier networks that learned some of its types, unless later steps trained these again."""
-        return self._origins or (() if self._saved is None else origins_of(self._saved))
+        """The earlier networks that learned some of its types, unless later steps trained these again.
+
+        None for a method that keeps types as the last network predicts them.
+        """
+        if not self.method.keeps_as_learned:
+            return ()
+        found = self._origins or (() if self._saved is None else origins_of(self._saved))
+        if gone := [origin for origin in found if not origin.there]:
+            groups = frozenset().union(*(origin.groups for origin in gone))
+            labels = self.model.labels
+            types = [type_ for type_ in labels.types if labels.group_of_type(type_) in groups]
+            _log.warning(
+                f"The step that learned {', '.join(types)} is gone: what the last step predicts is kept."
+            )
+        return tuple(origin for origin in found if origin.there)
 
     def learn(
         self,
@@ -198,7 +214,10 @@ class ContinualTagger:
                 remedy="Learn the steps of a stream in order, or load the model that knows these types.",
             )
         parent, saved, known, origins = self.parent_hash, self._saved, self.model.labels, self.origins()
-        kept = None if unfinished is None else UnfinishedStep(Path(unfinished), step, self.config, parent)
+        kept = None
+        if unfinished is not None:
+            teachers = [origin.name for origin in origins]
+            kept = UnfinishedStep(Path(unfinished), step, self.config, parent, teachers)
         replayed = sorted({type_ for sentence in step.replay for type_ in sentence.types})
         labels = self.model.labels.grown((*step.types, *replayed), method.grouping)
         self._half_learned = True  # until the step ends: an interruption leaves a head without its labels
@@ -214,14 +233,17 @@ class ContinualTagger:
             origins,
         )
         self.model, self._half_learned = trained.model, False
-        if (before := trained.before) is None:
-            origins = ()
-        else:
-            read = (lambda: before) if saved is None else reader(saved)
-            origins = later(origins, known, read, trained_groups(labels, step.types))
-        self._origins = origins
+        self._origins = ()
+        if trained.before is not None and method.keeps_as_learned:
+            self._origins = later(origins, known, saved or trained.before.cpu(), labels, step.types)
         self.record = StepRecord.of_learning(
-            step, labels, trained.state, self.config, method.variant, trained.reminders
+            step,
+            labels,
+            trained.state,
+            self.config,
+            method.variant,
+            trained.reminders,
+            from_scratch=method.from_scratch,
         )
         self._parent, self._saved = parent, None
         return self.record
@@ -295,6 +317,7 @@ class ContinualTagger:
         self._refuse_half_learned()
         if self.record is None:
             raise ModelError("This tagger has learned nothing yet.", remedy="Call learn(step) before save().")
+        origins = self.origins()
         self._saved = save_step(
             folder,
             self.model,
@@ -304,8 +327,8 @@ class ContinualTagger:
             extras=extras,
             saved=self._saved,
         )
-        if self._origins and origins_of(self._saved):  # now they can be read from the folder
-            self._origins = ()
+        # from now on they are read from the folder, if it has them all
+        self._origins = () if not origins or same_groups(origins, origins_of(self._saved)) else origins
         return self._saved
 
     def push_to_hub(

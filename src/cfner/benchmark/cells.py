@@ -183,7 +183,8 @@ class Cell:
         else:
             return self
         alone = self.config.model_copy(update={"parameters": {}})
-        return replace(self, method=str(choice), config=choice.applied_to(alone), uses=())
+        uses = () if kind.plain_first_step else self.uses
+        return replace(self, method=str(choice), config=choice.applied_to(alone), uses=uses)
 
     def to_json(self) -> dict[str, Any]:
         return dict(_JSON.dump_python(self, mode="json"))

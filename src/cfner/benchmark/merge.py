@@ -57,9 +57,14 @@ def merge(folders: Sequence[Path], out: Path, *, results_only: bool = False) -> 
                 with atomic_folder(out / "cells" / key, refuse=_refuse_finished) as place:
                     shutil.copytree(source / "cells" / key, place, ignore=left_out, dirs_exist_ok=True)
                 new += 1
-        rows = rows_joined([row for folder in all_folders for row in GridFolder(folder).grid()["cells"]])
-        if results_only:
-            rows = [row for row in rows if row["key"] in finished]
+        rows = rows_joined(
+            [
+                row
+                for folder in all_folders
+                for row in GridFolder(folder).grid()["cells"]
+                if not results_only or folder == out or row["key"] in finished
+            ]
+        )
         name = next((found for f in all_folders if (found := GridFolder(f).grid().get("name"))), None)
         write_json_atomic(out / GRID, {"schema": SCHEMA, "name": name, "cells": rows})
         if league:

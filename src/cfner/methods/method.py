@@ -108,6 +108,11 @@ class Method:
         """
         return False
 
+    @property
+    def keeps_as_learned(self) -> bool:
+        """Whether it asks for the earlier networks that learned old types (``ctx.ask``, ``as_learned``)."""
+        return False
+
     def slices(self, step: Step) -> tuple[Slice, ...]:
         """The text that a step learns from. Default: its own data, replayed and unlabelled sentences."""
         return tuple(part for part in step.slices if self.reads_unlabelled or not part.unlabelled)

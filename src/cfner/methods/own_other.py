@@ -92,6 +92,10 @@ class OwnOther(Method):
         grouping: Grouping = self.parameters.groups
         return grouping
 
+    @property
+    def keeps_as_learned(self) -> bool:
+        return self.has("keep") and self.has("origins") and not self.from_scratch
+
     def begin(self, network: Network, ctx: StepContext) -> None:
         """Only rows of types in the new data are trained; an Other, O too, only if its whole group is."""
         shared = {label for label, group in enumerate(ctx.labels.group_of) if not group} - {ctx.roles.other}
@@ -108,7 +112,7 @@ class OwnOther(Method):
         """The old model, with the log-odds of each type from the model that learned it. What a later step
         forgot of a type is then not handed on, but brought back.
         """
-        return {"old": ctx.ask(ctx.old, self.objective(ctx).probes, as_learned=self.has("origins"))}
+        return {"old": ctx.ask(ctx.old, self.objective(ctx).probes, as_learned=self.keeps_as_learned)}
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
         """A word teaches each group separately. Where the data is annotated for the group's types, it learns

@@ -4,7 +4,7 @@ learned, not as a later step left them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,51 +18,70 @@ from cfner.stream.labels import LabelSpace
 
 @dataclass(frozen=True)
 class Origin:
-    """A network, and the groups of labels that it learned and no later step trained."""
+    """A network, on disk or in memory, and the groups of labels that it learned and no later step trained."""
 
     groups: frozenset[int]
-    network: Callable[[], Network]  # reads it, if it is on disk
+    source: StoredStep | Network
+
+    @property
+    def there(self) -> bool:
+        """Whether its weights can still be read: its folder may be gone since, or pruned."""
+        return isinstance(self.source, Network) or (self.source.folder.is_dir() and not self.source.pruned)
+
+    def network(self) -> Network:
+        """A network that the caller may move to a device; on disk, every byte is verified."""
+        if isinstance(self.source, Network):
+            return self.source.frozen_copy()
+        folder = ModelFolder(self.source.folder.parent.parent)
+        return read_model(folder.verified(self.source.name)).network
+
+    @property
+    def name(self) -> str:
+        """What identifies it, for a step that is resumed."""
+        return self.source.hash if isinstance(self.source, StoredStep) else "in memory"
 
 
 def later(
     origins: Sequence[Origin],
-    labels: LabelSpace,
-    before: Callable[[], Network] | None,
-    trained: frozenset[int],
+    before: LabelSpace,
+    source: StoredStep | Network | None,
+    after: LabelSpace,
+    types: Collection[str],
 ) -> tuple[Origin, ...]:
-    """The origins after a step that trained the groups ``trained``.
+    """The origins after a step that learned ``types``; without types it was a consolidation, which trains
+    everything.
 
-    ``origins``, ``labels``, ``before``: of the model that the step started from. Without the network
-    ``before``, what it learned is kept as the step after it predicts it.
+    ``origins``, ``before``, ``source``: of the model that the step started from. Without the weights of
+    ``source``, what it learned is kept as the step after it predicts it.
     """
-    if before is not None:
-        its_own = frozenset(labels.group_of).difference(*(origin.groups for origin in origins))
-        origins = (*origins, Origin(its_own, before))
+    if not types:
+        return ()
+    if source is not None:
+        its_own = _groups(before).difference(*(origin.groups for origin in origins))
+        origins = (*origins, Origin(its_own, source))
+    trained = {after.group_of_type(type_) for type_ in types}
+    trained |= set(after.group_of[len(before) :])  # an old group may get a label, which only this step knows
     left = (replace(origin, groups=origin.groups - trained) for origin in origins)
     return tuple(origin for origin in left if origin.groups)
 
 
-def trained_groups(labels: LabelSpace, types: Iterable[str]) -> frozenset[int]:
-    """The groups of a step's types; all groups if it has none, because a consolidation trains everything."""
-    ids = labels.ids_of(list(types)) or range(len(labels))
-    return frozenset(labels.group_of[label] for label in ids)
+def _groups(labels: LabelSpace) -> frozenset[int]:
+    """The groups that have a label; O alone is none."""
+    return frozenset(group for label, group in enumerate(labels.group_of) if label != labels.other_id)
 
 
 def origins_of(step: StoredStep) -> tuple[Origin, ...]:
     """Of a stored model, from its ancestors in the same folder. A pruned ancestor has no weights."""
     origins: tuple[Origin, ...] = ()
     for parent, child in pairwise(ancestors(step.folder.parent.parent, int(step.name))):
-        if child.kind in {"learn", "consolidate"}:  # the others have the same weights
-            before = None if parent.stored.pruned else reader(parent.stored)
-            trained = trained_groups(read_labels(child.stored), child.types)
-            origins = later(origins, read_labels(parent.stored), before, trained)
+        if child.record.get("from_scratch"):
+            origins = ()
+        elif child.kind in {"learn", "consolidate"}:  # the others have the same weights
+            source = None if parent.stored.pruned else parent.stored
+            before, after = read_labels(parent.stored), read_labels(child.stored)
+            origins = later(origins, before, source, after, child.types)
     return origins
 
 
-def reader(step: StoredStep) -> Callable[[], Network]:
-    """Reads the network of a stored step, with every byte verified."""
-
-    def read() -> Network:
-        return read_model(ModelFolder(step.folder.parent.parent).verified(step.name)).network
-
-    return read
+def same_groups(one: Sequence[Origin], other: Sequence[Origin]) -> bool:
+    return {origin.groups for origin in one} == {origin.groups for origin in other}

@@ -59,6 +59,7 @@ class _Facts(_Open):
     operation: _Operation | None = None
     versions: dict[str, Any] = {}
     stream: dict[str, Any] | None = None
+    from_scratch: bool = False
 
     @model_validator(mode="after")
     def _learned_from_something(self) -> _Facts:

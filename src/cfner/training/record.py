@@ -45,6 +45,8 @@ class StepRecord:
         config: TrainingConfig,
         method: str,
         reminders: Reminders,
+        *,
+        from_scratch: bool = False,
     ) -> StepRecord:
         """A step without types only taught the network again what it knew: a consolidation."""
         reminded = {"reminders": reminders.facts()} if step.unlabelled else {}
@@ -64,6 +66,9 @@ class StepRecord:
             "threads": state.threads,
             "versions": versions(),
             **({} if step.stream is None else {"stream": dict(step.stream)}),
+            **(
+                {"from_scratch": True} if from_scratch else {}
+            ),  # nothing of the step before is in the network
         }
         return cls(step.types, tuple(t for t in labels.types if t not in step.types), facts)
 

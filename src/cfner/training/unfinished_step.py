@@ -2,13 +2,15 @@
 
 Written between epochs (all randomness depends on seed and epoch alone), and between two batches when the user
 stops the training (then with the random generators), as one safetensors file that is replaced atomically. The
-teacher, the matches and the data are not in it: they are computed again from the parent model.
+teacher, the matches and the data are not in it: they are computed again from the parent model, and from the
+earlier ones that learned old types.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +33,24 @@ FILE = "unfinished-step.safetensors"
 
 
 class UnfinishedStep:
-    """Where an unfinished step is saved. ``parent``: the hash of the step that it continues."""
+    """Where an unfinished step is saved. ``parent``: the hash of the step that it continues. ``origins``:
+    what identifies the earlier models that learned old types.
+    """
 
-    def __init__(self, folder: str | Path, step: Step, config: TrainingConfig, parent: str | None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        step: Step,
+        config: TrainingConfig,
+        parent: str | None,
+        origins: Sequence[str] = (),
+    ) -> None:
         self.path = Path(folder) / FILE
         known = {"config": config.what_matters(), "data": step.data, "step": step.index, "parent": parent}
         if step.stop_after is not None:
             known["stop_after"] = step.stop_after
+        if origins:
+            known["origins"] = list(origins)
         self.identity = settings_hash(known)
         self.minutes = config.checkpoint_minutes
         self._last = time.monotonic()
