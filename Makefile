@@ -58,10 +58,12 @@ bench: $(VENV)/.dev-installed
 	$(BIN)/python benchmarks/speed.py $(BENCH)
 	@[ -z "$$CFNER_DATA" ] || $(BIN)/python benchmarks/against_huggingface.py
 
-# methods and their bounds on fixed streams: hours. An interrupted run resumes. CFNER_DATA is the folder with
+# methods and their bounds on fixed streams: hours. An interrupted run resumes, and published runs are not
+# computed again (delete runs/yardstick to begin with them). CFNER_DATA is the folder with
 # the corpora; for other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
 yardstick: $(VENV)/.demo-installed
 	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
+	@[ -d runs/yardstick ] || $(BIN)/cfner bench merge docs/results/yardstick --out runs/yardstick
 	$(BIN)/cfner bench yardstick "$$CFNER_DATA" --out runs/yardstick $(YARDSTICK)
 	$(BIN)/cfner bench report runs/yardstick
 

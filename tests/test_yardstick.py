@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from cfner.benchmark.grid import plan
+from cfner.benchmark.merge import merge
 from cfner.benchmark.streams import REST
 from cfner.benchmark.yardstick import SLICES_ONLY, STREAMS, WITH_TEXT, yardstick_cells
 from cfner.errors import ConfigError, CorpusError
@@ -59,3 +63,30 @@ def test_an_unknown_stream_and_a_missing_corpus_are_errors(tmp_path: Path) -> No
         yardstick_cells(tmp_path, TrainingConfig(), [0], streams=["fewnerd9"])
     with pytest.raises(CorpusError, match="is missing"):
         yardstick_cells(tmp_path, TrainingConfig(), [0])
+
+
+PUBLISHED = Path(__file__).parents[1] / "docs" / "results" / "yardstick"
+
+
+def test_published_runs_can_be_continued(tmp_path: Path) -> None:
+    """As `make yardstick` does: merged into a new grid, they are finished there."""
+    rows = json.loads((PUBLISHED / "grid.json").read_text())["cells"]
+    assert rows and {row["state"] for row in rows} == {"finished"}
+    assert merge([PUBLISHED], tmp_path / "runs") == (len({row["key"] for row in rows}), 0)
+    runs = json.loads((PUBLISHED / "results.json").read_text())["runs"]
+    assert json.loads((tmp_path / "runs" / "results.json").read_text())["runs"] == runs
+
+
+@pytest.mark.skipif("CFNER_DATA" not in os.environ, reason="needs real corpora: set CFNER_DATA")
+def test_published_runs_are_those_of_todays_code() -> None:
+    """Their keys are what is planned today. After a change of what a method computes, run it again."""
+    cells = yardstick_cells(
+        Path(os.environ["CFNER_DATA"]),
+        TrainingConfig(),
+        [3],
+        streams=["snips-slots"],
+        slices_only="finetune, cfner, rdp, own-other, joint-own",
+        with_text="own-other",
+    )
+    published = {row["key"] for row in json.loads((PUBLISHED / "grid.json").read_text())["cells"]}
+    assert {one.key for one in plan(cells)} <= published
