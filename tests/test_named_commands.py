@@ -25,7 +25,7 @@ FOREIGN = {
     *("--force-reinstall", "--upgrade", "--require-hashes", "--no-deps", "--no-build-isolation"),
     *("--multi_gpu", "--num_processes", "--num_machines"),
     *("--head", "--until-stdin-ends", "--check", "--only"),
-    *("--draws", "--picture"),  # benchmarks/guard_power.py
+    *("--draws", "--picture", "--lambda-keep"),  # benchmarks/guard_power.py, checkpoint_trial.py
 }
 
 # not "the version of cfner that trained it"
