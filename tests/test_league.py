@@ -17,6 +17,7 @@ from cfner.benchmark.cells import MethodChoice
 from cfner.benchmark.league import (
     FACTORS,
     RATES,
+    UPDATES,
     choose,
     knob_of,
     league_stream,
@@ -62,13 +63,23 @@ def test_the_knob_is_the_weight_of_a_keeping_term(name: str) -> None:
 def test_half_and_twice_are_tried_and_once_is_the_method_as_it_is() -> None:
     config = TrainingConfig(lr_encoder=1e-4, lr_head=2e-3)
     told = {name: [str(choice) for choice in settings_of(name, config).values()] for name in ("rdp", "joint")}
-    assert FACTORS == (1.0, 0.5, 2.0)
+    assert list(FACTORS.values()) == [1.0, 0.5, 2.0]
     assert told["rdp"] == ["rdp", "rdp with lambda_kd=1.0", "rdp with lambda_kd=4.0"]
     assert told["joint"][:2] == ["joint", "joint with lr_encoder=5e-05 & lr_head=0.001"]
     published = TrainingConfig(as_published=True)
-    assert str(settings_of("cfner", published)[2.0]) == "cfner with lambda_base=4.0"
+    assert str(settings_of("cfner", published)["× 2"]) == "cfner with lambda_base=4.0"
     given = TrainingConfig(parameters={"lambda_base": 3.0, "lambda_kd": 9.0})
-    assert str(settings_of("cfner", given)[2.0]) == "cfner with lambda_base=6.0"
+    assert str(settings_of("cfner", given)["× 2"]) == "cfner with lambda_base=6.0"
+
+
+def test_bounds_are_also_tried_with_twice_as_many_updates() -> None:
+    for name in OURS:
+        settings = settings_of(name, TrainingConfig(epochs=5))
+        if method_class(name).from_scratch:
+            longer = settings.pop(UPDATES)
+            assert longer.applied_to(TrainingConfig(epochs=5)).epochs == 10
+            assert longer == MethodChoice.parse(f"{name} with epochs=10")
+        assert list(settings) == list(FACTORS)
 
 
 def test_rates_of_a_methods_own_are_settings_and_it_is_compared_all_the_same() -> None:
@@ -194,7 +205,7 @@ def made_league(folder: Path, seeds: Sequence[int] = (0, 1, 2)) -> None:
     write_runs(folder, skills, [Made(("a", "b", "c", "d"), 2, 1, sentences=300, shared=shared)], seeds=seeds)
     chosen = {"rdp": "rdp with lambda_kd=4.0", "cfner": "cfner", "finetune": "finetune"}
     told = {
-        name: Searched("knob", method, (Tried(1.0, name, 50.0, "k"),), "notes FG-2-PG-1", 9)
+        name: Searched("knob", method, (Tried("× 1", name, 50.0, "k"),), "notes FG-2-PG-1", 9)
         for name, method in {**chosen, "joint-own": "joint-own"}.items()
     }
     write_league(folder, told)

@@ -30,7 +30,7 @@ _LATER_STEPS_ONLY: Final = frozenset({"without", "matches", "unlabelled_ratio"})
 _NOT_IN_A_PLAIN_ONE: Final = frozenset({"method", "parameters"})
 
 # Training settings that may differ per method in a comparison, written like the method's parameters.
-_OWN_SETTINGS: Final = ("lr_encoder", "lr_head")
+_OWN_SETTINGS: Final = ("lr_encoder", "lr_head", "epochs")
 
 # Settings in which the runs of one comparison may differ.
 _OF_ONE_RUN: Final = frozenset({"method", "parameters", "without", "seed"})

@@ -1,9 +1,10 @@
 """A league: all methods on the same streams, each at the best of three settings of its knob.
 
 The knob is the weight of keeping old types, or the learning rates where a method has no such weight. Half,
-once and twice the usual value are tried on dev data, with one seed on one stream. Then every method is scored
-on test data, with its best setting and different seeds. The search is part of the grid: it is never done
-twice, and the usual value is the same run as in any other grid.
+once and twice the usual value are tried on dev data, with one seed on one stream. Bounds are also tried with
+twice as many updates. Then every method is scored on test data, with its best setting and different seeds.
+The search is part of the grid: it is never done twice, and the usual value is the same run as in any other
+grid.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from cfner.benchmark.league_file import Searched, Tried
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.yardstick import FIXED, STREAMS
 from cfner.methods.registry import create, method_class
-from cfner.training.config import TrainingConfig
+from cfner.training.config import USUAL_EPOCHS, TrainingConfig
 
-FACTORS: Final = (1.0, 0.5, 2.0)  # the usual value first: it wins ties
+FACTORS: Final = {"× 1": 1.0, "× 0.5": 0.5, "× 2": 2.0}  # the usual value first: it wins ties
+UPDATES: Final = "updates × 2"
 RATES: Final = "the learning rates"
 JUDGED_BY: Final = "last_micro_f1"
 
@@ -81,21 +83,22 @@ def knob_of(method: str, config: TrainingConfig) -> tuple[str, dict[str, float]]
     return RATES, {"lr_encoder": config.lr_encoder, "lr_head": config.lr_head}
 
 
-def settings_of(method: str, config: TrainingConfig) -> dict[float, MethodChoice]:
-    """The settings to try, by the factor of the knob. With factor 1 it is the same run as in any grid."""
+def settings_of(method: str, config: TrainingConfig) -> dict[str, MethodChoice]:
+    """The settings to try, by what they change. With the usual one it is the same run as in any grid."""
     values = knob_of(method, config)[1]
-    return {
-        factor: MethodChoice(
-            method, tuple(sorted((k, v * factor) for k, v in values.items())) if factor != 1 else ()
-        )
-        for factor in FACTORS
+    changed = {
+        setting: {k: v * factor for k, v in values.items()} if factor != 1 else {}
+        for setting, factor in FACTORS.items()
     }
+    if method_class(method).from_scratch:  # a ceiling must not be low because it was trained too briefly
+        changed[UPDATES] = {"epochs": 2 * (config.epochs or USUAL_EPOCHS)}
+    return {setting: MethodChoice(method, tuple(sorted(own.items()))) for setting, own in changed.items()}
 
 
 def search_cells(
     methods: Sequence[str], stream: LeagueStream, seed: int, uses: Sequence[str] = ()
 ) -> list[Cell]:
-    """Three runs of each method, scored on dev data."""
+    """The runs of the search, scored on dev data."""
     source = replace(stream.source, score_on="dev")
     choices = [choice for method in methods for choice in settings_of(method, stream.config).values()]
     return list(cells_of([source], [stream.division], choices, [seed], stream.config, uses))
@@ -124,9 +127,9 @@ def choose(folder: GridFolder, planned: Sequence[Planned], stream: LeagueStream)
     found = {}
     for method in dict.fromkeys(one.cell.config.method for one in planned):
         tried = []
-        for factor, choice in settings_of(method, stream.config).items():
+        for setting, choice in settings_of(method, stream.config).items():
             one = by_name[str(choice)]
-            tried.append(Tried(factor, str(choice), float(folder.result(one)[JUDGED_BY]), one.key))
+            tried.append(Tried(setting, str(choice), float(folder.result(one)[JUDGED_BY]), one.key))
         best = max(tried, key=lambda row: row.dev_f1)  # the first of equals
         knob, _ = knob_of(method, stream.config)
         where = f"{planned[0].data} {stream.division.setting}"

@@ -15,9 +15,9 @@ LEAGUE: Final = "league.json"
 
 
 class Tried(NamedTuple):
-    """One setting of a method. ``method``: its name in tables with this setting."""
+    """One setting of a method: in words, and as its name in tables with this setting."""
 
-    factor: float
+    setting: str
     method: str
     dev_f1: float
     key: str

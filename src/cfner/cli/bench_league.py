@@ -86,7 +86,9 @@ def league(
     cells = search_cells(chosen_names, searching, search_seed, uses)
     folder, planned = GridFolder(out), plan(cells)
     complete = len(folder.finished(planned)) == len(planned)
-    screen.print(f"Search: three settings of {len(chosen_names)} methods on dev data, seed {search_seed}.")
+    screen.print(
+        f"Search: {len(planned)} runs of {len(chosen_names)} methods on dev data, seed {search_seed}."
+    )
     b.carry_out(cells, out, "league", arguments)
     if dry_run and not complete:
         screen.print("Test: with the default settings; the search may choose different ones.")
