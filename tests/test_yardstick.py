@@ -8,11 +8,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from cfner.benchmark.cells import Cell
 from cfner.benchmark.grid import plan
 from cfner.benchmark.merge import merge
 from cfner.benchmark.streams import REST
 from cfner.benchmark.yardstick import SLICES_ONLY, STREAMS, WITH_TEXT, yardstick_cells
+from cfner.cli import bench_run
+from cfner.cli.main import app
 from cfner.errors import ConfigError, CorpusError
 from cfner.methods import method_names
 from cfner.training.config import TrainingConfig
@@ -40,16 +44,38 @@ def test_every_method_is_measured_with_the_slices_and_some_with_text(root: Path)
     assert all(c.source.unlabelled in ((), (REST,)) and c.source.score_on == "test" for c in cells)
 
 
-def test_settings_of_the_streams_are_fixed_whatever_is_given(root: Path) -> None:
-    given = TrainingConfig(epochs=99, batch_size=3, select_on="new", lr_encoder=5e-5)
-    (cell,) = yardstick_cells(
-        root, given, [0], score_on="dev", streams=["snips-slots"], slices_only="cfner", with_text=""
+def test_the_streams_have_their_own_settings_except_where_the_user_chose(root: Path) -> None:
+    config = TrainingConfig(epochs=99, batch_size=3, select_on="new", lr_encoder=5e-5)
+
+    def settings(given: list[str]) -> tuple[int | None, int, str, int]:
+        (cell,) = yardstick_cells(
+            root,
+            config,
+            [0],
+            score_on="dev",
+            streams=["snips-slots"],
+            slices_only="cfner",
+            with_text="",
+            given=given,
+        )
+        assert cell.config.lr_encoder == 5e-5
+        assert (cell.division.first, cell.division.per_step, cell.source.every) == (9, 10, 6)
+        assert cell.source.score_on == "dev"
+        return cell.config.epochs, cell.config.batch_size, cell.config.select_on, cell.config.min_updates
+
+    assert settings([]) == (5, 8, "last", 0)
+    assert settings(["select_on", "epochs"]) == (99, 8, "new", 0)
+
+
+def test_a_setting_given_to_the_command_is_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Cell] = []
+    monkeypatch.setattr(bench_run, "carry_out", lambda cells, *_: asked.extend(cells))
+    call = ["bench", "yardstick", str(root), "--stream", "fewnerd8", "--methods", "cfner"]
+    done = CliRunner().invoke(
+        app, [*call, "--methods-with-text", "", "--set", "select_on=new", "--seeds", "0"]
     )
-    config = cell.config
-    assert (config.epochs, config.batch_size, config.select_on, config.min_updates) == (5, 8, "last", 0)
-    assert config.lr_encoder == 5e-5  # what may be searched is taken as given
-    assert (cell.division.first, cell.division.per_step, cell.source.every) == (9, 10, 6)
-    assert cell.source.score_on == "dev"
+    assert done.exit_code == 0, done.output
+    assert [(cell.config.select_on, cell.config.epochs) for cell in asked] == [("new", 6)]
 
 
 def test_a_run_takes_the_users_files_of_methods_along(root: Path) -> None:

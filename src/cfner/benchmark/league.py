@@ -9,16 +9,16 @@ grid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cfner.benchmark.cells import Cell, MethodChoice
 from cfner.benchmark.grid import GridFolder, Planned, cells_of
 from cfner.benchmark.league_file import Searched, Tried
 from cfner.benchmark.streams import Division, Source
-from cfner.benchmark.yardstick import FIXED, STREAMS
+from cfner.benchmark.yardstick import STREAMS
 from cfner.methods.registry import create, method_class
 from cfner.training.config import USUAL_EPOCHS, TrainingConfig
 
@@ -40,7 +40,7 @@ class LeagueStream:
 def league_stream(
     path: str,
     config: TrainingConfig,
-    given: Mapping[str, Any],
+    given: Collection[str],
     *,
     first: int | None = None,
     per_step: int | None = None,
@@ -67,9 +67,8 @@ def league_stream(
         score_every=score_every or usual.score_every,
         min_mentions=usual.min_mentions if min_mentions is None else min_mentions,
     )
-    fixed = {key: value for key, value in {"epochs": own.epochs, **FIXED}.items() if key not in given}
     division = Division(first or own.first, per_step or own.per_step)
-    return LeagueStream(source, division, config.model_copy(update=fixed))
+    return LeagueStream(source, division, config.model_copy(update=own.settings(given)))
 
 
 def knob_of(method: str, config: TrainingConfig) -> tuple[str, dict[str, float]]:

@@ -7,7 +7,7 @@ different seeds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -50,6 +50,10 @@ class Stream:
             unlabelled=(REST,) if text else (),
         )
 
+    def settings(self, given: Collection[str] = ()) -> dict[str, Any]:
+        """The settings that all methods have on it, except those that the user chose."""
+        return {name: value for name, value in {"epochs": self.epochs, **FIXED}.items() if name not in given}
+
 
 SLICES_ONLY: Final = (
     "finetune, extendner, cfner, lucir+cf, rdp, cpfd, own-other, own-other+cf, experts, joint-own, joint"
@@ -87,9 +91,11 @@ def yardstick_cells(
     slices_only: str | None = None,
     with_text: str | None = None,
     uses: Sequence[str] = (),
+    given: Collection[str] = (),
 ) -> list[Cell]:
     """``streams``: corpora to use (default: all but the long one). ``slices_only`` and ``with_text``: methods
     instead of the usual ones, as in tables; an empty string means none. ``uses``: files of methods.
+    ``given``: the settings that the user chose, in ``config``; they replace the yardstick's own.
     """
     known = {stream.corpus: stream for stream in STREAMS}
     for name in streams:
@@ -99,9 +105,9 @@ def yardstick_cells(
     cells: list[Cell] = []
     for stream in chosen:
         usual = stream.methods or (SLICES_ONLY, WITH_TEXT)
-        for text, given, otherwise in ((False, slices_only, usual[0]), (True, with_text, usual[1])):
-            methods = _methods(otherwise if given is None else given)
-            settings = config.model_copy(update={"epochs": stream.epochs, **FIXED})
+        for text, asked, otherwise in ((False, slices_only, usual[0]), (True, with_text, usual[1])):
+            methods = _methods(otherwise if asked is None else asked)
+            settings = config.model_copy(update=stream.settings(given))
             source, division = stream.source(root, score_on, text), Division(stream.first, stream.per_step)
             cells += cells_of([source], [division], methods, seeds, settings, uses)
     return cells

@@ -241,6 +241,7 @@ def yardstick(
         slices_only=methods,
         with_text=methods_with_text,
         uses=uses,
+        given=given,
     )
     carry_out(cells, out, "yardstick", locals())
 
