@@ -1,0 +1,152 @@
+"""The tables of docs/results.md, from the published runs: one per stream of the yardstick.
+
+    python benchmarks/results_tables.py [--runs docs/results/yardstick] [--write docs/results.md]
+
+With ``--write``, the tables in that page are replaced, each between ``<!-- table CORPUS -->`` and
+``<!-- end -->``. A test compares the page with the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from cfner.benchmark.league_file import read_league
+from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
+from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, base_of, groups_of
+from cfner.benchmark.report.reading import Run, Runs, read_runs
+from cfner.evaluation.type_losses import MANY_MENTIONS
+
+DOCS = Path(__file__).parents[1] / "docs"
+ORDER = ("finetune", "extendner", "cfner", "lucir+cf", "rdp", "cpfd", "is3", "tbcl", "seq-star", "ice-o")
+ORDER += ("experts", "own-other+cf", "own-other", *BOUNDS)
+DEFAULT, CEILING = "own-other", "joint-own"
+HEAD = ("method", "unlabelled text", "seeds", "mean micro / macro", "last micro / macro")
+HEAD += ("last macro, 30 or more", "when learned", "at the end", "lost", "worst", "share of the gap")
+
+
+def last_micro(run: Run) -> float:
+    return run.last_micro_f1
+
+
+def last_macro(run: Run) -> float:
+    return run.last_macro_f1
+
+
+def decimal(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1f}".replace("-", "−")
+
+
+def figure(group: Group, method: str, pick: Pick, *, deviation: bool = False) -> str:
+    found = group.mean(method, pick)
+    if found is None:
+        return NONE
+    return decimal(found.mean) + (f" ± {found.std:.1f}" if deviation and found.std is not None else "")
+
+
+def worst(group: Group, method: str) -> str:
+    """The type with the largest loss, on average over the seeds."""
+    runs = group.by_method[method]
+    losses = {
+        type_: sum(found) / len(found)
+        for type_ in runs[0].types
+        if runs[0].mentions.get(type_, 0) >= MANY_MENTIONS
+        and len(found := [lost for run in runs if (lost := run.lost.get(type_)) is not None]) == len(runs)
+    }
+    type_ = max(losses, key=lambda one: losses[one], default=None)
+    return NONE if type_ is None or losses[type_] <= 0 else f"{type_} {decimal(losses[type_])}"
+
+
+def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
+    """``bounds``: the runs of the same stream that contain finetune and the ceiling."""
+    known = {**group.by_method, **{name: bounds.by_method[name] for name in bounds.by_method}}
+    known[method] = group.by_method[method]
+    together = Group(group.number, group.setting, group.apart, group.cells, known)
+    shares = [
+        None
+        if method in (FLOOR, CEILING) or FLOOR not in known or CEILING not in known
+        else share_of_the_way(together, method, CEILING, pick)
+        for pick in (last_micro, last_macro)
+    ]
+    closed = " / ".join(f"{share.mean:.0f}" for share in shares if share is not None)
+    name = f"`{method}`" + (" (the fair ceiling)" if method == CEILING else "")
+    return [
+        f"**{name}**" if method == DEFAULT else name,
+        text,
+        ", ".join(str(run.seed) for run in group.by_method[method]),
+        " / ".join(
+            figure(group, method, pick) for pick in (lambda r: r.mean_micro_f1, lambda r: r.mean_macro_f1)
+        ),
+        " / ".join(figure(group, method, pick, deviation=True) for pick in (last_micro, last_macro)),
+        figure(group, method, lambda r: r.last_macro_f1_30),
+        figure(group, method, lambda r: r.mean_when_learned),
+        figure(group, method, lambda r: r.mean_at_the_end),
+        figure(group, method, lambda r: r.mean_lost),
+        worst(group, method),
+        f"{closed} %" if closed else NONE,
+    ]
+
+
+def with_chosen_settings(group: Group, chosen: dict[str, str]) -> Group:
+    """Each method once, under its plain name: with the setting that the league chose, else as it is."""
+    by_method = {}
+    for method in dict.fromkeys(map(base_of, group.methods)):
+        runs = group.by_method.get(chosen.get(method, method)) or group.by_method.get(method)
+        if runs:
+            by_method[method] = runs
+    return Group(group.number, group.setting, group.apart, group.cells, by_method)
+
+
+def table(groups: Sequence[Group]) -> str:
+    """Of one stream: the runs with slices only, then those with unlabelled text."""
+    rows, bounds = [HEAD, ("---",) * len(HEAD)], groups[0]
+    for group, text in zip(groups, (NONE, "as much"), strict=False):
+        for method in sorted(group.methods, key=lambda name: (ORDER.index(name), name)):
+            rows.append(tuple(row(group, bounds, method, text)))
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
+def tables(runs: Runs) -> dict[str, str]:
+    """By corpus. Only what was scored on test data, with as much unlabelled text as slices or none."""
+    chosen = {method: one.chosen for method, one in read_league(runs.folder).items()}
+    found: dict[str, dict[str, Group]] = {}
+    for group in groups_of(runs):
+        shared = dict(group.setting.shared)
+        usual = shared["score_on"] == "test" and float(shared["unlabelled_ratio"]) == 1
+        if usual and group.by_method and shared["unlabelled"] in ("none", "rest"):
+            known = found.setdefault(group.setting.data, {})
+            if shared["unlabelled"] in known:
+                raise SystemExit(f"{group.setting.data} was run with several settings: {group.apart}.")
+            known[shared["unlabelled"]] = with_chosen_settings(group, chosen)
+    return {
+        data: table([known[text] for text in ("none", "rest") if text in known])
+        for data, known in found.items()
+    }
+
+
+def replaced(page: str, found: dict[str, str]) -> str:
+    def fresh(match: re.Match[str]) -> str:
+        return f"<!-- table {match[1]} -->\n{found[match[1]]}\n<!-- end -->"
+
+    return re.sub(r"<!-- table (\S+) -->\n.*?<!-- end -->", fresh, page, flags=re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=Path, default=DOCS / "results" / "yardstick")
+    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    args = parser.parse_args()
+    found = tables(read_runs(args.runs))
+    if args.write is not None:
+        args.write.write_text(replaced(args.write.read_text(encoding="utf-8"), found), encoding="utf-8")
+        return
+    for data, text in found.items():
+        print(f"{data}\n\n{text}\n")
+
+
+if __name__ == "__main__":
+    main()
