@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 # exact versions, every file checked against its hash; no dependency resolution, no builds from source
 LOCKED := $(PIP) --require-hashes --only-binary :all:
 
-.PHONY: install demo test style types imports docs coverage bench yardstick notebooks torture audit clean
+.PHONY: install demo test style types imports docs coverage bench yardstick league notebooks torture audit clean
 
 install: $(VENV)/.demo-installed
 
@@ -61,10 +61,20 @@ bench: $(VENV)/.dev-installed
 # methods and their bounds on fixed streams: hours. An interrupted run resumes, and published runs are not
 # computed again (delete runs/yardstick to begin with them). CFNER_DATA is the folder with
 # the corpora; for other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
+PUBLISHED := docs/results/yardstick docs/results/search
 yardstick: $(VENV)/.demo-installed
 	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
-	@[ -d runs/yardstick ] || $(BIN)/cfner bench merge docs/results/yardstick --out runs/yardstick
+	@[ -d runs/yardstick ] || $(BIN)/cfner bench merge $(PUBLISHED) --out runs/yardstick
 	$(BIN)/cfner bench yardstick "$$CFNER_DATA" --out runs/yardstick $(YARDSTICK)
+	$(BIN)/cfner bench report runs/yardstick
+
+# all methods, each at its best setting, on the yardstick's streams; shares its runs. For some methods or
+# seeds: make league LEAGUE="--methods own-other,rdp --seeds 3"
+league: $(VENV)/.demo-installed
+	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
+	@[ -d runs/yardstick ] || $(BIN)/cfner bench merge $(PUBLISHED) --out runs/yardstick
+	$(BIN)/cfner bench league --data "$$CFNER_DATA/snips-slots" --data "$$CFNER_DATA/fewnerd8" \
+	  --data "$$CFNER_DATA/multiconer2en" --out runs/yardstick $(LEAGUE)
 	$(BIN)/cfner bench report runs/yardstick
 
 # run the notebooks with the encoder that they name, and keep what they show; `make test` runs them with a tiny one

@@ -71,7 +71,7 @@ def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
         for pick in (last_micro, last_macro)
     ]
     closed = " / ".join(f"{share.mean:.0f}" for share in shares if share is not None)
-    name = f"`{method}`" + (" (the fair ceiling)" if method == CEILING else "")
+    name = f"`{group.by_method[method][0].method}`" + (" (the fair ceiling)" if method == CEILING else "")
     return [
         f"**{name}**" if method == DEFAULT else name,
         text,
@@ -90,7 +90,7 @@ def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
 
 
 def with_chosen_settings(group: Group, chosen: dict[str, str]) -> Group:
-    """Each method once, under its plain name: with the setting that the league chose, else as it is."""
+    """Each method once: with the setting that the league chose, or, where that was not run, as it is."""
     by_method = {}
     for method in dict.fromkeys(map(base_of, group.methods)):
         runs = group.by_method.get(chosen.get(method, method)) or group.by_method.get(method)

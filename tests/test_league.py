@@ -250,6 +250,22 @@ def test_one_seed_ranks_nobody(tmp_path: Path) -> None:
     assert {ranks[name] for name in ("rdp", "cfner", "finetune")} == {"–"}
 
 
+def test_a_method_with_one_seed_has_no_rank_beside_others_with_more(tmp_path: Path) -> None:
+    made_league(tmp_path)
+    for name in ("grid.json", "results.json"):
+        told = json.loads((tmp_path / name).read_text())
+        key = "cells" if name == "grid.json" else "runs"
+        told[key] = [row for row in told[key] if row["method"] != "finetune" or row["seed"] == 0]
+        (tmp_path / name).write_text(json.dumps(told))
+    write_report(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    section = text[text.index("The league") : text.index("The search")]
+    ranks = {
+        row.split("|")[1].strip(): row.split("|")[2].strip() for row in section.splitlines() if "| " in row
+    }
+    assert [ranks[name] for name in ("rdp", "cfner", "finetune")] == ["1", "2", "–"]
+
+
 def test_a_damaged_record_of_the_search_is_named(tmp_path: Path) -> None:
     made_league(tmp_path)
     (tmp_path / "league.json").write_text('{"methods": {"rdp": {"knob": 3}}}')

@@ -26,6 +26,7 @@ FOREIGN = {
     *("--multi_gpu", "--num_processes", "--num_machines"),
     *("--head", "--until-stdin-ends", "--check", "--only"),
     *("--draws", "--picture", "--lambda-keep"),  # benchmarks/guard_power.py, checkpoint_trial.py
+    *("--write", "--repeat"),  # benchmarks/results_tables.py, time_of_a_step.py
 }
 
 # not "the version of cfner that trained it"

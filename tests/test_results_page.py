@@ -58,6 +58,8 @@ def test_figures_are_means_over_the_seeds(grid: Path) -> None:
 def test_a_method_is_shown_with_the_setting_that_the_league_chose(grid: Path) -> None:
     usual = rows(grid)["`rdp`"]
     write_league(grid, {"rdp": Searched("lambda_kd", "rdp with lambda_kd=4.0", (), "notes", 9)})
-    chosen = rows(grid)["`rdp`"]
+    found = rows(grid)
+    assert "`rdp`" not in found
+    chosen = found["`rdp with lambda_kd=4.0`"]
     runs = [run.last_micro_f1 for run in read_runs(grid).runs if run.method == "rdp with lambda_kd=4.0"]
     assert chosen != usual and chosen[3].startswith(f"{sum(runs) / 2:.1f} ± ")

@@ -91,15 +91,19 @@ def test_an_unknown_stream_and_a_missing_corpus_are_errors(tmp_path: Path) -> No
         yardstick_cells(tmp_path, TrainingConfig(), [0])
 
 
-PUBLISHED = Path(__file__).parents[1] / "docs" / "results" / "yardstick"
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+PUBLISHED = RESULTS / "yardstick"
 
 
-def test_published_runs_can_be_continued(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "scored_on"), [("yardstick", "test"), ("search", "dev")])
+def test_published_runs_can_be_continued(name: str, scored_on: str, tmp_path: Path) -> None:
     """As `make yardstick` does: merged into a new grid, they are finished there."""
-    rows = json.loads((PUBLISHED / "grid.json").read_text())["cells"]
+    folder = RESULTS / name
+    rows = json.loads((folder / "grid.json").read_text())["cells"]
     assert rows and {row["state"] for row in rows} == {"finished"}
-    assert merge([PUBLISHED], tmp_path / "runs") == (len({row["key"] for row in rows}), 0)
-    runs = json.loads((PUBLISHED / "results.json").read_text())["runs"]
+    assert {row["shared"]["score_on"] for row in rows} == {scored_on}
+    assert merge([folder], tmp_path / "runs") == (len({row["key"] for row in rows}), 0)
+    runs = json.loads((folder / "results.json").read_text())["runs"]
     assert json.loads((tmp_path / "runs" / "results.json").read_text())["runs"] == runs
 
 

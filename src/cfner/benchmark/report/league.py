@@ -26,8 +26,9 @@ _HOW = (
 )
 _RANK = (
     "Rank: 1 + the number of methods that are significantly better (paired bootstrap of the mean micro F1, p "
-    "below 0.05), so methods without a significant difference may share a rank. Bounds are not ranked. Above "
-    "finetune: points of last micro F1. Way: the share of the way from finetune to joint-own, in percent."
+    "below 0.05), so methods without a significant difference may share a rank. Bounds are not ranked, and "
+    "neither are methods that have fewer than two seeds in common with the others. Above finetune: points of "
+    "last micro F1. Way: the share of the way from finetune to joint-own, in percent."
 )
 
 
@@ -109,14 +110,19 @@ def _table(league: Group, runs: Runs) -> Table:
 
 
 def ranks_of(league: Group, runs: Runs) -> dict[str, int]:
-    """For each method with counts per test sentence; empty if runs cannot be paired or have one seed."""
-    if league.lone_seed:
-        return {}
+    """For each method with counts per test sentence that shares at least two seeds with every other such
+    method; empty if runs cannot be paired.
+    """
     counts = {
         method: {run.seed: found for run in league.by_method[method] if (found := runs.counts(run))}
         for method in league.rivals
     }
-    counts = {method: by_seed for method, by_seed in counts.items() if by_seed}
+    counts = {method: by_seed for method, by_seed in counts.items() if len(by_seed) > 1}
+    counts = {
+        method: by_seed
+        for method, by_seed in counts.items()
+        if all(len(by_seed.keys() & other.keys()) > 1 for other in counts.values())
+    }
     sizes = {int(one.sentences) for by_seed in counts.values() for one in by_seed.values()}
     if len(sizes) != 1 or len(counts) < 2:
         return {}
