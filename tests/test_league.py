@@ -266,6 +266,14 @@ def test_a_method_with_one_seed_has_no_rank_beside_others_with_more(tmp_path: Pa
     assert [ranks[name] for name in ("rdp", "cfner", "finetune")] == ["1", "2", "–"]
 
 
+def test_a_league_without_some_of_its_methods_is_not_shown(tmp_path: Path) -> None:
+    made_league(tmp_path)
+    searched = read_league(tmp_path)
+    write_league(tmp_path, searched | {"cpfd": Searched("knob", "cpfd", (), "notes", 9)})
+    write_report(tmp_path)
+    assert "The league" not in (tmp_path / "report.md").read_text()
+
+
 def test_a_damaged_record_of_the_search_is_named(tmp_path: Path) -> None:
     made_league(tmp_path)
     (tmp_path / "league.json").write_text('{"methods": {"rdp": {"knob": 3}}}')

@@ -33,15 +33,24 @@ _RANK = (
 
 
 def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
-    """Empty if there was no league, or if it has not been scored on test data yet."""
+    """Empty if there was no league, or if no stream has all its methods on test data yet. With some of them
+    only, places and means would compare different things.
+    """
     searched = read_league(runs.folder)
-    leagues = [league for group in groups if (league := league_of(group, searched)) is not None]
+    begun = [league for group in groups if (league := league_of(group, searched)) is not None]
+    leagues = [league for league in begun if set(searched) <= set(league.by_method)]
     if not leagues:
         return []
     blocks: list[Block] = [Heading("The league"), *_summary_picture(leagues), Paragraph(_HOW)]
     for league in leagues:
         blocks += [Heading(league.title, 3), _table(league, runs), *_costs(league)]
-    return [*blocks, Paragraph(_RANK), *_search(searched)]
+    unfinished = [
+        f"{league.setting.steps} is not complete yet: no run of "
+        f"{', '.join(method for method in searched if method not in league.by_method)}."
+        for league in begun
+        if league not in leagues
+    ]
+    return [*blocks, Paragraph(" ".join([_RANK, *unfinished])), *_search(searched)]
 
 
 def league_of(group: Group, searched: Mapping[str, Searched]) -> Group | None:
