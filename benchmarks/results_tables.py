@@ -61,8 +61,7 @@ def worst(group: Group, method: str) -> str:
 
 def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
     """``bounds``: the runs of the same stream that contain finetune and the ceiling."""
-    known = {**group.by_method, **{name: bounds.by_method[name] for name in bounds.by_method}}
-    known[method] = group.by_method[method]
+    known = {**bounds.by_method, method: group.by_method[method]}
     together = Group(group.number, group.setting, group.apart, group.cells, known)
     shares = [
         None
@@ -99,11 +98,16 @@ def with_chosen_settings(group: Group, chosen: dict[str, str]) -> Group:
     return Group(group.number, group.setting, group.apart, group.cells, by_method)
 
 
+def place(method: str) -> tuple[int, str]:
+    """Methods that are not in ORDER come last."""
+    return (ORDER.index(method) if method in ORDER else len(ORDER)), method
+
+
 def table(groups: Sequence[Group]) -> str:
     """Of one stream: the runs with slices only, then those with unlabelled text."""
     rows, bounds = [HEAD, ("---",) * len(HEAD)], groups[0]
     for group, text in zip(groups, (NONE, "as much"), strict=False):
-        for method in sorted(group.methods, key=lambda name: (ORDER.index(name), name)):
+        for method in sorted(group.methods, key=place):
             rows.append(tuple(row(group, bounds, method, text)))
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
