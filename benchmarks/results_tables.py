@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cfner.benchmark.league_file import read_league
+from cfner.benchmark.league_file import chosen_settings, read_league
 from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
 from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, base_of, groups_of
 from cfner.benchmark.report.reading import Run, Runs, read_runs
@@ -114,7 +114,7 @@ def table(groups: Sequence[Group]) -> str:
 
 def tables(runs: Runs) -> dict[str, str]:
     """By corpus. Only what was scored on test data, with as much unlabelled text as slices or none."""
-    chosen = {method: one.chosen for method, one in read_league(runs.folder).items()}
+    searched = read_league(runs.folder)
     found: dict[str, dict[str, Group]] = {}
     for group in groups_of(runs):
         shared = dict(group.setting.shared)
@@ -123,7 +123,7 @@ def tables(runs: Runs) -> dict[str, str]:
             known = found.setdefault(group.setting.data, {})
             if shared["unlabelled"] in known:
                 raise SystemExit(f"{group.setting.data} was run with several settings: {group.apart}.")
-            known[shared["unlabelled"]] = with_chosen_settings(group, chosen)
+            known[shared["unlabelled"]] = with_chosen_settings(group, chosen_settings(searched, shared))
     return {
         data: table([known[text] for text in ("none", "rest") if text in known])
         for data, known in found.items()

@@ -27,6 +27,7 @@ from cfner.benchmark.league import (
 )
 from cfner.benchmark.league_file import Searched, Tried, read_league, write_league
 from cfner.benchmark.merge import merge
+from cfner.benchmark.report import league as league_report
 from cfner.benchmark.report import write_report
 from cfner.benchmark.report.cost_picture import round_step
 from cfner.benchmark.yardstick import STREAMS, yardstick_cells
@@ -82,6 +83,14 @@ def test_bounds_are_also_tried_with_twice_as_many_updates() -> None:
         assert list(settings) == list(FACTORS)
 
 
+def test_twice_as_many_updates_are_twice_the_epochs_of_each_stream() -> None:
+    tried = (Tried("× 1", "joint-own", 80.0, "k"), Tried(UPDATES, "joint-own with epochs=10", 82.0, "l"))
+    longer = Searched(RATES, "joint-own with epochs=10", tried, "a stream of five epochs", 0)
+    told = [longer.chosen_for(epochs) for epochs in (5, 6, None)]
+    assert told == [f"joint-own with epochs={epochs}" for epochs in (10, 12, 10)]
+    assert longer._replace(chosen="joint-own").chosen_for(6) == "joint-own"
+
+
 def test_rates_of_a_methods_own_are_settings_and_it_is_compared_all_the_same() -> None:
     choice = MethodChoice.parse("finetune with lr_encoder=0.0002 & lr_head=0.006")
     config = choice.applied_to(TrainingConfig(lr_encoder=1e-4))
@@ -105,7 +114,8 @@ def test_runs_of_the_yardstick_are_the_leagues(root: Path) -> None:
     names = list(dict.fromkeys(cell.config.method for cell in known))
     short = [stream.corpus for stream in STREAMS if stream.methods is None]
     streams = [league_stream(str(root / corpus), config, {}) for corpus in short]
-    cells = scored_cells([MethodChoice(name) for name in names], streams, [2, 3])
+    choices = [MethodChoice(name) for name in names]
+    cells = [cell for stream in streams for cell in scored_cells(choices, stream, [2, 3])]
     slices_only = [cell for cell in known if not cell.source.unlabelled]
     assert sorted(cells, key=repr) == sorted(slices_only, key=repr)
 
@@ -266,12 +276,17 @@ def test_a_method_with_one_seed_has_no_rank_beside_others_with_more(tmp_path: Pa
     assert [ranks[name] for name in ("rdp", "cfner", "finetune")] == ["1", "2", "–"]
 
 
-def test_a_league_without_some_of_its_methods_is_not_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("enough", "shown"), [(4, True), (5, False)])
+def test_a_stream_needs_enough_methods_and_names_the_missing_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough: int, shown: bool
+) -> None:
+    monkeypatch.setattr(league_report, "ENOUGH", enough)
     made_league(tmp_path)
     searched = read_league(tmp_path)
     write_league(tmp_path, searched | {"cpfd": Searched("knob", "cpfd", (), "notes", 9)})
     write_report(tmp_path)
-    assert "The league" not in (tmp_path / "report.md").read_text()
+    text = (tmp_path / "report.md").read_text()
+    assert ("The league" in text) == ("has no run of cpfd." in text) == shown
 
 
 def test_a_damaged_record_of_the_search_is_named(tmp_path: Path) -> None:

@@ -16,14 +16,13 @@ from typing import Final
 
 from cfner.benchmark.cells import Cell, MethodChoice
 from cfner.benchmark.grid import GridFolder, Planned, cells_of
-from cfner.benchmark.league_file import Searched, Tried
+from cfner.benchmark.league_file import UPDATES, Searched, Tried
 from cfner.benchmark.streams import Division, Source
 from cfner.benchmark.yardstick import STREAMS
 from cfner.methods.registry import create, method_class
 from cfner.training.config import USUAL_EPOCHS, TrainingConfig
 
 FACTORS: Final = {"× 1": 1.0, "× 0.5": 0.5, "× 2": 2.0}  # the usual value first: it wins ties
-UPDATES: Final = "updates × 2"
 RATES: Final = "the learning rates"
 JUDGED_BY: Final = "last_micro_f1"
 
@@ -104,17 +103,10 @@ def search_cells(
 
 
 def scored_cells(
-    choices: Sequence[MethodChoice],
-    streams: Sequence[LeagueStream],
-    seeds: Sequence[int],
-    uses: Sequence[str] = (),
+    choices: Sequence[MethodChoice], stream: LeagueStream, seeds: Sequence[int], uses: Sequence[str] = ()
 ) -> list[Cell]:
-    """Each method with its chosen setting, on all streams, scored on test data."""
-    return [
-        cell
-        for stream in streams
-        for cell in cells_of([stream.source], [stream.division], choices, seeds, stream.config, uses)
-    ]
+    """Each method with its chosen setting, scored on test data."""
+    return list(cells_of([stream.source], [stream.division], choices, seeds, stream.config, uses))
 
 
 def choose(folder: GridFolder, planned: Sequence[Planned], stream: LeagueStream) -> dict[str, Searched]:

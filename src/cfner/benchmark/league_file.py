@@ -12,6 +12,7 @@ from cfner.errors import ConfigError, problems
 from cfner.files.json_files import read_json, write_json_atomic
 
 LEAGUE: Final = "league.json"
+UPDATES: Final = "updates × 2"  # a setting of bounds
 
 
 class Tried(NamedTuple):
@@ -32,8 +33,20 @@ class Searched(NamedTuple):
     searched_on: str
     seed: int
 
+    def chosen_for(self, epochs: int | None) -> str:
+        """``chosen`` on a stream of so many epochs: twice as many updates are twice that stream's epochs."""
+        longer = any(one.setting == UPDATES and one.method == self.chosen for one in self.tried)
+        return f"{self.tried[0].method} with epochs={2 * epochs}" if longer and epochs else self.chosen
+
 
 _FILE = TypeAdapter(dict[str, Searched])
+
+
+def chosen_settings(searched: Mapping[str, Searched], shared: Mapping[str, str]) -> dict[str, str]:
+    """By method, the name in tables of its chosen setting, among runs with these ``shared`` settings."""
+    epochs = shared.get("epochs", "")
+    number = int(epochs) if epochs.isdigit() else None
+    return {method: one.chosen_for(number) for method, one in searched.items()}
 
 
 def read_league(folder: Path) -> dict[str, Searched]:

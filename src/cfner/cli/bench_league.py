@@ -60,7 +60,7 @@ def league(
     arguments = locals()
     from cfner.benchmark.cells import MethodChoice
     from cfner.benchmark.grid import GridFolder, plan
-    from cfner.benchmark.league import choose, league_stream, scored_cells, search_cells
+    from cfner.benchmark.league import LeagueStream, choose, league_stream, scored_cells, search_cells
     from cfner.benchmark.league_file import read_league, write_league
     from cfner.methods import method_class, method_names
     from cfner.training.config import TrainingConfig, given_settings
@@ -90,16 +90,24 @@ def league(
         f"Search: {len(planned)} runs of {len(chosen_names)} methods on dev data, seed {search_seed}."
     )
     b.carry_out(cells, out, "league", arguments)
-    if dry_run and not complete:
-        screen.print("Test: with the default settings; the search may choose different ones.")
-        choices = [MethodChoice(name) for name in chosen_names]
-    else:
-        best = choose(folder, planned, searching)
-        choices = [MethodChoice.parse(one.chosen) for one in best.values()]
+    best = {} if dry_run and not complete else choose(folder, planned, searching)
+    if best:
         screen.print("Test: each method with the setting that was best on dev data.")
         if not dry_run:
             write_league(out, read_league(out) | best)
-    tested = scored_cells(choices, [streams[path] for path in places], numbers, uses)
+    else:
+        screen.print("Test: with the default settings; the search may choose different ones.")
+
+    def choices(stream: LeagueStream) -> list[MethodChoice]:
+        if not best:
+            return [MethodChoice(name) for name in chosen_names]
+        return [MethodChoice.parse(one.chosen_for(stream.config.epochs)) for one in best.values()]
+
+    tested = [
+        cell
+        for stream in map(streams.__getitem__, places)
+        for cell in scored_cells(choices(stream), stream, numbers, uses)
+    ]
     b.carry_out(tested, out, "league", arguments)
 
 

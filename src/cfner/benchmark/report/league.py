@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from cfner.benchmark.league_file import Searched, read_league
+from cfner.benchmark.league_file import Searched, chosen_settings, read_league
 from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
 from cfner.benchmark.report.charts import picture_of
 from cfner.benchmark.report.cost_picture import costs
@@ -17,6 +17,7 @@ from cfner.benchmark.report.reading import Run, Runs
 from cfner.benchmark.report.significance import Scores, compare, draws, resampled
 
 _WAY: Final = "joint-own"
+ENOUGH: Final = 8  # methods, so that a stream is shown although some are missing
 _HOW = (
     "Every method at the best of three settings of its knob: half, once and twice the weight of keeping old "
     "types, or the learning rates where it has no such weight. Bounds were also tried with twice as many "
@@ -33,22 +34,21 @@ _RANK = (
 
 
 def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
-    """Empty if there was no league, or if no stream has all its methods on test data yet. With some of them
-    only, places and means would compare different things.
+    """Empty if there was no league, or if too few of its methods were scored on test data: a rank among few
+    says little.
     """
     searched = read_league(runs.folder)
     begun = [league for group in groups if (league := league_of(group, searched)) is not None]
-    leagues = [league for league in begun if set(searched) <= set(league.by_method)]
+    leagues = [league for league in begun if len(league.methods) >= min(ENOUGH, len(searched))]
     if not leagues:
         return []
     blocks: list[Block] = [Heading("The league"), *_summary_picture(leagues), Paragraph(_HOW)]
     for league in leagues:
         blocks += [Heading(league.title, 3), _table(league, runs), *_costs(league)]
     unfinished = [
-        f"{league.setting.steps} is not complete yet: no run of "
-        f"{', '.join(method for method in searched if method not in league.by_method)}."
+        f"{league.setting.steps} has no run of {', '.join(missing)}."
         for league in begun
-        if league not in leagues
+        if (missing := [method for method in searched if method not in league.by_method])
     ]
     return [*blocks, Paragraph(" ".join([_RANK, *unfinished])), *_search(searched)]
 
@@ -60,7 +60,7 @@ def league_of(group: Group, searched: Mapping[str, Searched]) -> Group | None:
     shared = dict(group.setting.shared)
     if shared.get("score_on", "test") != "test" or shared.get("unlabelled", "none") != "none":
         return None
-    name_of = {one.chosen: method for method, one in searched.items()}
+    name_of = {name: method for method, name in chosen_settings(searched, shared).items()}
     by_method = {name_of[name]: found for name, found in group.by_method.items() if name in name_of}
     cells = [
         cell.model_copy(update={"method": name_of[cell.method]})
