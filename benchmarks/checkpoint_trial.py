@@ -31,6 +31,7 @@ from cfner.stream.labels import LabelSpace
 TRIALS = {  # the checkpoint's types, and the one that it learns
     "fewnerd8": (("location", "person"), "organization"),
     "multiconer2en": (("Artist", "HumanSettlement"), "ORG"),
+    "snips-slots": (("artist", "city"), "playlist"),
 }
 
 

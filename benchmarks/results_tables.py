@@ -13,9 +13,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from cfner.benchmark.league_file import chosen_settings, read_league
+from cfner.benchmark.league_file import read_league
 from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
-from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, base_of, groups_of
+from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, groups_of
+from cfner.benchmark.report.league import at_chosen_settings
 from cfner.benchmark.report.reading import Run, Runs, read_runs
 from cfner.evaluation.type_losses import MANY_MENTIONS
 
@@ -88,16 +89,6 @@ def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
     ]
 
 
-def with_chosen_settings(group: Group, chosen: dict[str, str]) -> Group:
-    """Each method once: with the setting that the league chose, or, where that was not run, as it is."""
-    by_method = {}
-    for method in dict.fromkeys(map(base_of, group.methods)):
-        runs = group.by_method.get(chosen.get(method, method)) or group.by_method.get(method)
-        if runs:
-            by_method[method] = runs
-    return Group(group.number, group.setting, group.apart, group.cells, by_method)
-
-
 def place(method: str) -> tuple[int, str]:
     """Methods that are not in ORDER come last."""
     return (ORDER.index(method) if method in ORDER else len(ORDER)), method
@@ -123,7 +114,7 @@ def tables(runs: Runs) -> dict[str, str]:
             known = found.setdefault(group.setting.data, {})
             if shared["unlabelled"] in known:
                 raise SystemExit(f"{group.setting.data} was run with several settings: {group.apart}.")
-            known[shared["unlabelled"]] = with_chosen_settings(group, chosen_settings(searched, shared))
+            known[shared["unlabelled"]] = at_chosen_settings(group, searched)
     return {
         data: table([known[text] for text in ("none", "rest") if text in known])
         for data, known in found.items()

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -247,6 +248,20 @@ def test_the_report_ranks_each_method_at_its_setting_under_its_plain_name(tmp_pa
     ]
     assert float(table["rdp"][way]) == pytest.approx(sum(shares) / 3, abs=0.006)
     assert table["finetune"][way] == table["joint-own"][way] == "–"
+
+
+def test_the_summary_picture_shows_methods_at_their_chosen_settings(tmp_path: Path) -> None:
+    made_league(tmp_path)
+    write_report(tmp_path)
+    runs = json.loads((tmp_path / "results.json").read_text())["runs"]
+    means = {
+        name: fmean(run["last_micro_f1"] for run in runs if run["method"] == name)
+        for name in ("rdp", "rdp with lambda_kd=4.0")
+    }
+    drawn = re.findall(r">([^<]+)</text>", (tmp_path / "pictures" / "summary.svg").read_text())
+    note = drawn[drawn.index("rdp") + 1]
+    assert note.startswith(f"{means['rdp with lambda_kd=4.0']:.1f} ±")
+    assert not note.startswith(f"{means['rdp']:.1f} ±") and "rdp with lambda_kd=4.0" not in drawn
 
 
 def test_one_seed_ranks_nobody(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from cfner.benchmark.league_file import read_league
 from cfner.benchmark.report.bounds_table import bounds_table
 from cfner.benchmark.report.charts import (
     confusion_pictures,
@@ -17,7 +18,7 @@ from cfner.benchmark.report.charts import (
 )
 from cfner.benchmark.report.document import Block, Document, Heading, Paragraph
 from cfner.benchmark.report.grouping import Group, groups_of
-from cfner.benchmark.report.league import league_section
+from cfner.benchmark.report.league import at_chosen_settings, league_section
 from cfner.benchmark.report.loss_chart import lost_types
 from cfner.benchmark.report.published_tables import orientation
 from cfner.benchmark.report.reading import Runs
@@ -41,7 +42,9 @@ def document(runs: Runs) -> Document:
     lone = [group.lone_seed for group in groups if group.by_method]
     everywhere = bool(lone) and all(lone)  # then the warning appears once, at the top
     blocks = [*_summary(runs), *(lone_seed if everywhere else [])]
-    blocks += [*summary_picture(groups), *_how_to_read()]
+    searched = read_league(runs.folder)
+    at_their_best = [at_chosen_settings(group, searched) for group in groups]
+    blocks += [*summary_picture(at_their_best, chosen=bool(searched)), *_how_to_read()]
     for group in groups:
         blocks += _group(group, runs, lone_seed if group.lone_seed and not everywhere else [])
     blocks += other_class_pictures(groups)
@@ -49,7 +52,7 @@ def document(runs: Runs) -> Document:
     blocks += orientation(groups)
     blocks += not_run(groups)
     title = f"Benchmark report: {runs.name}" if runs.name else "Benchmark report"
-    return Document(title, (*league_section(runs, groups), *blocks))
+    return Document(title, (*league_section(runs, groups, searched), *blocks))
 
 
 def _summary(runs: Runs) -> list[Block]:

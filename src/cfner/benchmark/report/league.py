@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
-from cfner.benchmark.league_file import Searched, chosen_settings, read_league
+from cfner.benchmark.league_file import Searched, chosen_settings
 from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
 from cfner.benchmark.report.charts import picture_of
 from cfner.benchmark.report.cost_picture import costs
 from cfner.benchmark.report.document import Block, Cell, Heading, Paragraph, Picture, Table
 from cfner.benchmark.report.dumbbells import Ends, dumbbells
-from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, number, shown
+from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, base_of, number, shown
 from cfner.benchmark.report.reading import Run, Runs
 from cfner.benchmark.report.significance import Scores, compare, draws, resampled
 
@@ -33,11 +34,10 @@ _RANK = (
 )
 
 
-def league_section(runs: Runs, groups: Sequence[Group]) -> list[Block]:
+def league_section(runs: Runs, groups: Sequence[Group], searched: Mapping[str, Searched]) -> list[Block]:
     """Empty if there was no league, or if too few of its methods were scored on test data: a rank among few
     says little.
     """
-    searched = read_league(runs.folder)
     begun = [league for group in groups if (league := league_of(group, searched)) is not None]
     leagues = [league for league in begun if len(league.methods) >= min(ENOUGH, len(searched))]
     if not leagues:
@@ -70,6 +70,20 @@ def league_of(group: Group, searched: Mapping[str, Searched]) -> Group | None:
     if len(by_method) < 2 or group.setting.labels != "own":
         return None
     return Group(group.number, group.setting, group.apart, cells, by_method)
+
+
+def at_chosen_settings(group: Group, searched: Mapping[str, Searched]) -> Group:
+    """Each method once, under its plain name: with the setting that the league chose, or with its usual one
+    where that was not run or nothing was chosen. Variants of a method with neither keep their names.
+    """
+    chosen = chosen_settings(searched, dict(group.setting.shared))
+    by_method: dict[str, list[Run]] = {}
+    for method in dict.fromkeys(map(base_of, group.methods)):
+        if runs := group.by_method.get(chosen.get(method, method)) or group.by_method.get(method):
+            by_method[method] = runs
+        else:
+            by_method |= {name: runs for name, runs in group.by_method.items() if base_of(name) == method}
+    return replace(group, by_method=by_method)
 
 
 def _last(run: Run) -> float:

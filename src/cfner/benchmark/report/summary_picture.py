@@ -13,8 +13,8 @@ _BAR_W, _NOTE_W, _ROW, _BETWEEN, _HEAD, _FOOT = 260, 150, 24, 36, 36, 22
 _TITLE = "Micro F1 of all types after the last step"
 
 
-def summary_picture(groups: Sequence[Group]) -> list[Block]:
-    """Empty if no run is finished."""
+def summary_picture(groups: Sequence[Group], *, chosen: bool = False) -> list[Block]:
+    """Empty if no run is finished. ``chosen``: a league chose the settings of some methods."""
     shown = [group for group in groups if group.by_method]
     if not shown:
         return []
@@ -22,6 +22,7 @@ def summary_picture(groups: Sequence[Group]) -> list[Block]:
         "Mean over seeds; the thin line is the deviation. Lost: what the types of earlier steps lost since "
         "they were learned, in points of F1. Pale bars are bounds, which train on the text of all steps."
     )
+    told += " Methods have the settings that the search chose, where these were run." if chosen else ""
     return [Picture("summary", _picture(shown)), Paragraph(told)]
 
 
