@@ -1,16 +1,17 @@
-"""The tables of docs/results.md, from the published runs: one per stream of the yardstick.
+"""The tables of docs/results.md, from the published runs: one per stream of the yardstick, and one of all.
 
-    python benchmarks/results_tables.py [--runs docs/results/yardstick] [--write docs/results.md]
+    python benchmarks/results_tables.py [--runs docs/results/yardstick] [--write PAGE ...]
 
-With ``--write``, the tables in that page are replaced, each between ``<!-- table CORPUS -->`` and
-``<!-- end -->``. A test compares the page with the runs.
+With ``--write``, the tables in these pages are replaced, each between ``<!-- table CORPUS -->`` (or
+``<!-- table short -->``) and ``<!-- end -->``. A test compares the pages with the runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from cfner.benchmark.league_file import read_league
@@ -18,11 +19,13 @@ from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
 from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, groups_of
 from cfner.benchmark.report.league import at_chosen_settings
 from cfner.benchmark.report.reading import Run, Runs, read_runs
+from cfner.benchmark.yardstick import STREAMS
 from cfner.evaluation.type_losses import MANY_MENTIONS
 
 DOCS = Path(__file__).parents[1] / "docs"
 ORDER = ("finetune", "extendner", "cfner", "lucir+cf", "rdp", "cpfd", "is3", "tbcl", "seq-star", "ice-o")
 ORDER += ("experts", "own-other+cf", "own-other", *BOUNDS)
+NAMES = {"fewnerd8": "Few-NERD", "snips-slots": "slots", "multiconer2en": "MultiCoNER"}
 DEFAULT, CEILING = "own-other", "joint-own"
 HEAD = ("method", "unlabelled text", "seeds", "mean micro / macro", "last micro / macro")
 HEAD += ("last macro, 30 or more", "when learned", "at the end", "lost", "worst", "share of the gap")
@@ -34,6 +37,10 @@ def last_micro(run: Run) -> float:
 
 def last_macro(run: Run) -> float:
     return run.last_macro_f1
+
+
+def lost(run: Run) -> float | None:
+    return run.mean_lost
 
 
 def decimal(value: float | None) -> str:
@@ -54,7 +61,7 @@ def worst(group: Group, method: str) -> str:
         type_: sum(found) / len(found)
         for type_ in runs[0].types
         if runs[0].mentions.get(type_, 0) >= MANY_MENTIONS
-        and len(found := [lost for run in runs if (lost := run.lost.get(type_)) is not None]) == len(runs)
+        and len(found := [loss for run in runs if (loss := run.lost.get(type_)) is not None]) == len(runs)
     }
     type_ = max(losses, key=lambda one: losses[one], default=None)
     return NONE if type_ is None or losses[type_] <= 0 else f"{type_} {decimal(losses[type_])}"
@@ -83,7 +90,7 @@ def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
         figure(group, method, lambda r: r.last_macro_f1_30),
         figure(group, method, lambda r: r.mean_when_learned),
         figure(group, method, lambda r: r.mean_at_the_end),
-        figure(group, method, lambda r: r.mean_lost),
+        figure(group, method, lost),
         worst(group, method),
         f"{closed} %" if closed else NONE,
     ]
@@ -103,8 +110,26 @@ def table(groups: Sequence[Group]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
+def short_table(streams: Mapping[str, Sequence[Group]]) -> str:
+    """All methods that were run on every stream: micro F1 at the end and points lost, stream by stream."""
+    rows = [["method", "unlabelled text"], ["---", "---"]]
+    for data in streams:
+        rows[0] += [f"{NAMES.get(data, data)}: micro F1 at the end", "lost"]
+        rows[1] += ["---", "---"]
+    for text, groups in zip((NONE, "as much"), zip_longest(*streams.values()), strict=False):
+        everywhere = [m for m in groups[0].methods if all(g and m in g.by_method for g in groups)]
+        for method in sorted(everywhere, key=place):
+            cells = [
+                cell for g in groups for cell in (figure(g, method, last_micro), figure(g, method, lost))
+            ]
+            rows.append([f"**`{method}`**" if method == DEFAULT else f"`{method}`", text, *cells])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
 def tables(runs: Runs) -> dict[str, str]:
-    """By corpus. Only what was scored on test data, with as much unlabelled text as slices or none."""
+    """By corpus, and ``short``. Only what was scored on test data, with as much unlabelled text as slices or
+    none.
+    """
     searched = read_league(runs.folder)
     found: dict[str, dict[str, Group]] = {}
     for group in groups_of(runs):
@@ -115,10 +140,12 @@ def tables(runs: Runs) -> dict[str, str]:
             if shared["unlabelled"] in known:
                 raise SystemExit(f"{group.setting.data} was run with several settings: {group.apart}.")
             known[shared["unlabelled"]] = at_chosen_settings(group, searched)
-    return {
-        data: table([known[text] for text in ("none", "rest") if text in known])
-        for data, known in found.items()
+    streams = {
+        data: [known[text] for text in ("none", "rest") if text in known] for data, known in found.items()
     }
+    long = {stream.corpus for stream in STREAMS if stream.methods is not None}  # has only some of the methods
+    compared = {data: groups for data, groups in streams.items() if data not in long}
+    return {data: table(groups) for data, groups in streams.items()} | {"short": short_table(compared)}
 
 
 def replaced(page: str, found: dict[str, str]) -> str:
@@ -133,11 +160,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=Path, default=DOCS / "results" / "yardstick")
-    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    parser.add_argument("--write", type=Path, nargs="+", help="pages whose tables are replaced")
     args = parser.parse_args()
     found = tables(read_runs(args.runs))
-    if args.write is not None:
-        args.write.write_text(replaced(args.write.read_text(encoding="utf-8"), found), encoding="utf-8")
+    for page in args.write or ():
+        page.write_text(replaced(page.read_text(encoding="utf-8"), found), encoding="utf-8")
+    if args.write:
         return
     for data, text in found.items():
         print(f"{data}\n\n{text}\n")
