@@ -1,10 +1,10 @@
 """Was an old type forgotten, or do later types claim its words? Counts where its mentions go, step by step.
 
-    python benchmarks/claimed_words.py RUN CORPUS [--types building,art] [--mentions 250]
+    python benchmarks/claimed_words.py RUN CORPUS [--types building,art | --types all] [--mentions 250]
 
 RUN is a folder with a model of several steps (`cfner train --out RUN`, or a run of a grid with
 `--keep-models`), CORPUS a labelled corpus whose dev split is tagged. A mention goes where most of its
-words go.
+words go. With several types, the last two lines are their sums, when learned and at the end.
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ def main() -> None:
     )
     parser.add_argument("run")
     parser.add_argument("corpus")
-    parser.add_argument("--types", help="with commas; default: those of the first step")
+    parser.add_argument(
+        "--types", help="with commas, or 'all' before the last step; default: the first step's"
+    )
     parser.add_argument("--mentions", type=int, default=250, help="of each type, the first ones")
     args = parser.parse_args()
     dev: list[Sentence] = list(Corpus.read(args.corpus).dev)
     steps = history(args.run)
-    types = args.types.split(",") if args.types else steps[0].types
+    given = args.types.split(",") if args.types else steps[0].types
+    types = [type_ for step in steps[:-1] for type_ in step.types] if given == ["all"] else given
+    ends = {"when learned": Counter(), "at the end": Counter()}
     print("type, step: mentions found as it, as another type (which), as no entity")
     for type_ in types:
         mentions = [(at, span) for at, s in enumerate(dev) for span in s.spans if span.type == type_]
@@ -45,8 +49,17 @@ def main() -> None:
             found = dict(zip(places, (one.spans for one in tagged), strict=True))
             counts = Counter(goes_to(span, found[at]) for at, span in mentions)
             own, none = counts.pop(type_, 0), counts.pop("O", 0)
+            sums = {"its type": own, "another": counts.total(), "none": none}
+            if type_ in step.types:
+                ends["when learned"].update(sums)
+            if step is steps[-1]:
+                ends["at the end"].update(sums)
             claimed = ", ".join(f"{other} {n}" for other, n in counts.most_common())
             print(f"{type_}, {step.number}: {own}, {counts.total()} ({claimed}), {none}", flush=True)
+    if len(types) > 1:
+        for when, counts in ends.items():
+            shares = (f"{name} {100 * count / counts.total():.1f} %" for name, count in counts.items())
+            print(f"all {len(types)} types, {when}: {', '.join(shares)} of {counts.total()} mentions")
 
 
 if __name__ == "__main__":

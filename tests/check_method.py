@@ -21,7 +21,7 @@ from cfner.batches.encoding import encode
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence, Span
-from cfner.methods import Method, Network
+from cfner.methods import Method, Network, TermInputs
 from cfner.network.inference import outputs
 from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
@@ -80,6 +80,7 @@ def check_method(
         return
     check_same_seed_same_weights(subject, weights_of(tagger))
     check_empty_and_tiny_pools(subject)
+    check_unlabelled_text_says_nothing_about_new_types(subject)
 
 
 def check_learns_two_steps(subject: Subject) -> ContinualTagger:
@@ -165,6 +166,49 @@ def check_empty_and_tiny_pools(subject: Subject) -> None:
         table = prepared.bank.table
         assert int(table.row_of_ref[0]) >= 0  # "ada"
         assert float(table.anchor_weights[table.row_of_ref[0]]) == 1.0
+
+
+def check_unlabelled_text_says_nothing_about_new_types(subject: Subject) -> None:
+    """With one Other class: whether an unlabelled word is O or of a new type changes no loss."""
+    tagger = subject.tagger(epochs=1)
+    if tagger.method.grouping is not None or not tagger.method.reads_unlabelled:
+        return
+    tagger.learn(subject.step(0))
+    unlabelled = tuple(sentence.only(()) for sentence in subject.stream.test)
+    tagger.learn(replace(subject.step(1), unlabelled=unlabelled))
+    prepared, network = prepared_step(tagger), tagger.model.network
+    windows = prepared.data.text.window_of_refs()[(~prepared.annotated).numpy()]
+    assert len(windows), "no unlabelled sentence was read"
+    batch = collate(prepared.data.text, sorted(set(windows.tolist())))
+    objective = prepared.objective
+    with ExitStack() as eager, torch.no_grad():
+        for one in filter(None, (network, prepared.old)):
+            eager.enter_context(one.ready_for(objective.probes))
+        out = network(batch, objective.probes)
+        inputs = prepared.inputs(network, batch, out, tagger.config.epochs or 1)
+        plain, swapped = (objective.losses(one) for one in (inputs, _new_for_other(inputs)))
+    assert any(float(loss) > 0 for loss in plain.values()), "no term reads unlabelled text"
+    for term, loss in plain.items():
+        torch.testing.assert_close(swapped[term], loss, msg=f"{term}: unlabelled words count as O")
+
+
+def _new_for_other(inputs: TermInputs) -> TermInputs:
+    """The same words, with the student's scores of O and of a new label exchanged."""
+    other, new = inputs.roles.other, inputs.roles.new[0]
+
+    def swapped(scores: Tensor | None) -> Tensor | None:
+        if scores is None:
+            return None
+        found = scores.clone()
+        found[:, other], found[:, new] = scores[:, new], scores[:, other]
+        return found
+
+    return replace(
+        inputs,
+        logits=swapped(inputs.logits),
+        cosines=swapped(inputs.cosines),
+        views={name: _new_for_other(view) for name, view in inputs.views.items()},
+    )
 
 
 def speak_of_nothing(tagger: ContinualTagger, sentences: tuple[Sentence, ...]) -> None:

@@ -25,6 +25,7 @@ class Token:
     student_feature: Vector = ()
     teacher_feature: Vector = ()
     cosines: Vector = ()  # the student's cosines to every label's row, before sigma
+    labelled: bool = True  # whether its text is labelled with the step's types; if not, gold is O
 
 
 # -- vectors ---------------------------------------------------------------------------------------------
@@ -189,6 +190,14 @@ def confidence(token: Token, kept: list[int]) -> float:
     return max(softmax([token.teacher[label] for label in kept]))
 
 
+def as_the_teacher(token: Token, s: Vector, kept: list[int]) -> list[float]:
+    """Where nobody said whether a word is of a new type, the teacher's O means O or any new label."""
+    answers = list(s)
+    if not token.labelled:
+        answers[OTHER] = math.fsum(p for label, p in enumerate(s) if label == OTHER or label not in kept)
+    return answers
+
+
 def effect_o(
     tokens: list[Token],
     kept: list[int],
@@ -206,6 +215,7 @@ def effect_o(
         if defined_other(token, kept) and confidence(token, kept) > delta:
             weights = matched_weights(len(token.matched), given)
             s = averaged(s, [softmax(row, t_student) for row in token.matched], weights)
+        s = as_the_teacher(token, s, kept)
         loss = 0.0
         for q, label in zip(teacher_distribution(token, kept, t_teacher, hard), kept, strict=True):
             if q > 0.0:  # 0 log 0 = 0
@@ -237,7 +247,7 @@ def distillation(
     for token in tokens:
         if token.gold != OTHER:
             continue
-        s = softmax(token.student, t_student)
+        s = as_the_teacher(token, softmax(token.student, t_student), kept)
         loss = 0.0
         for q, label in zip(teacher_distribution(token, kept, t_teacher, hard), kept, strict=True):
             if q > 0.0:
@@ -253,7 +263,7 @@ def feature_distance(tokens: list[Token]) -> float:
 def margin_ranking(tokens: list[Token], new: list[int], margin: float = 0.5) -> float:
     losses = []
     for token in tokens:
-        if token.gold == OTHER:
+        if token.gold == OTHER and token.labelled:
             rival = max(token.cosines[label] for label in new)
             losses.append(max(0.0, margin - token.cosines[OTHER] + rival))
     return mean(losses)
@@ -306,7 +316,8 @@ class Batch:
 
 
 def ce_all(batch: Batch) -> float:
-    return cross_entropy([token.student for token in batch.tokens], [token.gold for token in batch.tokens])
+    labelled = [token for token in batch.tokens if token.labelled]
+    return cross_entropy([token.student for token in labelled], [token.gold for token in labelled])
 
 
 def ce_entities(batch: Batch) -> float:
@@ -316,11 +327,13 @@ def ce_entities(batch: Batch) -> float:
 
 
 def self_training(batch: Batch) -> float:
-    golds = []
+    scores, golds = [], []
     for token in batch.tokens:
         guess = batch.kept[argmax([token.teacher[label] for label in batch.kept])]
-        golds.append(guess if token.gold == OTHER else token.gold)
-    return cross_entropy([token.student for token in batch.tokens], golds)
+        if guess != OTHER or token.labelled:  # an O of which nobody is sure is not trained
+            scores.append(token.student)
+            golds.append(guess if token.gold == OTHER else token.gold)
+    return cross_entropy(scores, golds)
 
 
 def extendner(batch: Batch, weight: float = 1.0, t_student: float = 2.0, t_teacher: float = 1.0) -> float:

@@ -18,6 +18,7 @@ from cfner.methods import (
     StepContext,
     Term,
     TermInputs,
+    as_the_teacher,
     mean_or_zero,
     register,
 )
@@ -37,7 +38,7 @@ class DistilInTwo(Term):
     def __call__(self, inputs: TermInputs) -> Tensor:
         words = inputs.is_other
         q = inputs.old.logits[words].softmax(1)
-        p = inputs.logits[words].softmax(1)[:, inputs.roles.kept].clamp_min(1e-9)
+        p = as_the_teacher(inputs.logits[words].log_softmax(1), inputs, words).exp().clamp_min(1e-9)
         top = torch.zeros_like(q).scatter(1, q.argmax(1, keepdim=True), 1.0)
         positive = (q * top).sum(1), (p * top).sum(1)
         rest = q * (1 - top), p * (1 - top)

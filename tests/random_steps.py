@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import oracle
+from cfner.batches.step_data import IGNORE
 from cfner.methods import create
 from cfner.methods.context import ExampleContext
 from cfner.objective.matching import ScoreBank
@@ -41,6 +42,7 @@ class Shape:
     weights: tuple[float, ...] | None = None
     sharpness: float = 3.0  # spread of the scores; large values make confident predictions
     delta: float = 0.0
+    unlabelled: float = 0.0  # which share of the O tokens is from text without labels
 
 
 @st.composite
@@ -57,6 +59,7 @@ def shapes(draw: st.DrawFn, **fixed: Any) -> Shape:
         "k": draw(st.integers(0, 4)),
         "sharpness": draw(st.sampled_from([0.1, 3.0, 20.0])),
         "delta": draw(st.sampled_from([0.0, 0.3, 0.7, 1.0])),
+        "unlabelled": draw(st.sampled_from([0.0, 0.5, 1.0])),
     }
     return Shape(**{**values, **fixed})
 
@@ -67,6 +70,11 @@ class StepOfTensors(ExampleContext):
 
     label_roles: LabelRoles | None = None
     gold: Tensor | None = None
+    labelled: Tensor | None = None  # which words' text is labelled with the current types
+
+    @property
+    def current(self) -> Any:
+        return ()  # one slice of text is labelled with all current types, the other with none
 
     @property
     def roles(self) -> LabelRoles:
@@ -75,7 +83,9 @@ class StepOfTensors(ExampleContext):
 
     @property
     def data(self) -> Any:
-        return SimpleNamespace(gold=self.gold, known_labels=self.gold)
+        assert self.gold is not None and self.labelled is not None
+        known = self.gold.masked_fill(~self.labelled, IGNORE)
+        return SimpleNamespace(gold=self.gold, known_labels=known, annotated=lambda types: self.labelled)
 
 
 @dataclass(frozen=True)
@@ -151,8 +161,14 @@ def random_step(shape: Shape) -> RandomStep:
         sigma=sigma,
     )
     to_package = draw.permutation(count)
+    for token in batch.tokens:
+        token.labelled = token.gold != oracle.OTHER or bool(draw.random() >= shape.unlabelled)
     inputs = _tensors(shape, draw, batch, to_package, gold, teacher, features, banked, refs)
-    facts = StepOfTensors(shape.old_types, shape.new_types, 1, label_roles=inputs.roles, gold=inputs.gold)
+    labelled = torch.tensor([token.labelled for token in batch.tokens], dtype=torch.bool)
+    inputs = replace(inputs, annotated=labelled)
+    facts = StepOfTensors(
+        shape.old_types, shape.new_types, 1, label_roles=inputs.roles, gold=inputs.gold, labelled=labelled
+    )
     return RandomStep(shape, batch, inputs, facts, to_package.tolist())
 
 

@@ -57,6 +57,7 @@ _SHARED = {
         "context",
         "causal",
         "old_mentions",
+        "pseudo_labels",
         "consolidation",
         "files",
     )

@@ -24,6 +24,9 @@ from cfner.training.config import TrainingConfig
 
 # Raise this when a change of cfner changes the result of a run: finished cells are then run again.
 RECIPE: Final = 1
+# The same for runs with unlabelled text of methods with one Other class. 2: the text no longer counts as O of
+# the new types
+SHARED_OTHER_WITH_TEXT: Final = 2
 # Settings without effect on a first step, which has no teacher ...
 _LATER_STEPS_ONLY: Final = frozenset({"without", "matches", "unlabelled_ratio"})
 # ... and on a plain one, which is the same cross-entropy for every method
@@ -126,8 +129,14 @@ class Cell:
         """What the method computes, besides its settings: a third-party method's code, or the number of one
         of cfner's own methods that has changed.
         """
-        recipe = method_class(self.config.method).recipe
-        return source_hash(self.config.method) or (f"recipe {recipe}" if recipe > 1 else None)
+        kind = method_class(self.config.method)
+        code = source_hash(self.config.method) or (f"recipe {kind.recipe}" if kind.recipe > 1 else None)
+        shared_other = (
+            create(self.config.method, self.config.parameters, self.config.without).grouping is None
+        )
+        if self.source.unlabelled and kind.reads_unlabelled and shared_other:
+            return f"{code or ''} with text {SHARED_OTHER_WITH_TEXT}"
+        return code
 
     def key(self, stream: TaskStream) -> str:
         """Equal keys mean equal results: the key covers the text, its division, the settings, a local

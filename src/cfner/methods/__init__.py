@@ -11,6 +11,7 @@ from cfner.methods.causal import CausalMethod, CausalParameters
 from cfner.methods.context import StepContext, Targets
 from cfner.methods.method import DISTILS, FirstStep, Method, MethodParameters, Wrapper
 from cfner.methods.old_mentions import OldMentions
+from cfner.methods.pseudo_labels import with_pseudo_labels
 from cfner.methods.registry import (
     create,
     method_class,
@@ -36,6 +37,7 @@ from cfner.objective.library import (
     KeepFeatures,
     KeepLayers,
     RankOtherAboveNew,
+    as_the_teacher,
     read_by_both,
 )
 from cfner.objective.losses import mean_or_zero
@@ -93,6 +95,7 @@ __all__ = [
     "WordScores",
     "Wrapper",
     "adaptive_weight",
+    "as_the_teacher",
     "create",
     "group_targets",
     "mean_or_zero",
@@ -105,6 +108,7 @@ __all__ = [
     "weights_of_rare",
     "with_causal_effect",
     "with_expert",
+    "with_pseudo_labels",
     "wrapper_class",
     "wrapper_names",
 ]

@@ -28,6 +28,7 @@ from cfner.methods import (
     adaptive_weight,
     read_by_both,
     register,
+    with_pseudo_labels,
 )
 
 
@@ -87,13 +88,13 @@ class CPFD(Method):
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
         """Words labelled O take the teacher's label where its normalised entropy is below the median of all
-        words with that label. The others are ignored in the cross-entropy.
+        O words to which it gives that label. The others are ignored in the cross-entropy.
         """
         old, gold = teachers["old"].logits.cpu(), ctx.data.gold.cpu()
         other = gold == ctx.roles.other
         sure = confident(old, other, self.parameters.tau)
         pseudo = ctx.roles.kept.cpu()[old.argmax(1)]
-        labels = torch.where(other, torch.where(sure, pseudo, IGNORE), gold)
+        labels = with_pseudo_labels(ctx, torch.where(sure, pseudo, IGNORE))
         weights = sentence_shares(sure, other, torch.from_numpy(ctx.data.text.sentence_bounds))
         old_entity = other & sure & (pseudo != ctx.roles.other)
         balance = 0.5 + 1 / (1 + math.exp(-ctx.old_types / ctx.new_types))

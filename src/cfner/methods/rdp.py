@@ -25,6 +25,7 @@ from cfner.methods import (
     WordScores,
     mean_or_zero,
     register,
+    with_pseudo_labels,
 )
 
 
@@ -36,11 +37,14 @@ class RDPParameters(MethodParameters):
 
 @dataclass(frozen=True)
 class KeepRelations(Term):
-    """Cross-entropy to a target that combines the teacher's scores of the old labels and the new label."""
+    """Cross-entropy to a target that combines the teacher's scores of the old labels and the new label.
+
+    Unlabelled text is left out: whether its words have a new label is not known.
+    """
 
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = (
-        r"-\sum_c t_c \log p_c \quad \text{mean over all tokens},"
+        r"-\sum_c t_c \log p_c \quad \text{mean over all labelled tokens},"
         r" \quad t = \text{softmax}[\text{sigmoid}(z^{teacher});\, \text{onehot}(y_{new})]"
     )
     name: str = "relations"
@@ -48,7 +52,8 @@ class KeepRelations(Term):
     def __call__(self, inputs: TermInputs) -> Tensor:
         scores = F.one_hot(inputs.gold, inputs.roles.labels).to(inputs.logits) * inputs.roles.is_new
         scores[:, inputs.roles.kept] = inputs.old.logits.sigmoid().to(scores)
-        return mean_or_zero(-(scores.softmax(1) * inputs.logits.log_softmax(1)).sum(1))
+        losses = -(scores.softmax(1) * inputs.logits.log_softmax(1)).sum(1)
+        return mean_or_zero(losses if inputs.annotated is None else losses[inputs.annotated])
 
 
 @dataclass(frozen=True)
@@ -90,10 +95,10 @@ class RDP(Method):
         product of the teacher's probability and the softmax of the negative distance to the label's
         prototype. The prototype is the mean feature of the words that the teacher gives that label.
         """
-        old, gold = teachers["old"], ctx.data.gold
+        old = teachers["old"]
         (features,) = old.readings["features"]
         labels = ctx.roles.kept.to(features.device)[prototypical_labels(features, old.logits)]
-        return Targets(torch.where(gold == ctx.roles.other, labels.to(gold.device), gold))
+        return Targets(with_pseudo_labels(ctx, labels))
 
     def objective(self, ctx: StepContext) -> Objective:
         p: RDPParameters = self.parameters

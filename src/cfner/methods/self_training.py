@@ -3,8 +3,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import torch
-
 from cfner.methods import (
     DISTILS,
     CausalMethod,
@@ -16,6 +14,7 @@ from cfner.methods import (
     Targets,
     WordScores,
     register,
+    with_pseudo_labels,
 )
 
 
@@ -34,9 +33,8 @@ class SelfTraining(Method):
 
     def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
         """Words labelled O take the label that the teacher gives them."""
-        gold, old = ctx.data.gold, teachers["old"].logits
-        labels = ctx.roles.kept.to(old.device)[old.argmax(1)].to(gold.device)
-        return Targets(torch.where(gold == ctx.roles.other, labels, gold))
+        old = teachers["old"].logits
+        return Targets(with_pseudo_labels(ctx, ctx.roles.kept.to(old.device)[old.argmax(1)]))
 
 
 @register

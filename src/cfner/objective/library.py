@@ -77,6 +77,21 @@ class ClassifyReplayed(Term):
         return losses.cross_entropy(inputs.logits[tokens].log_softmax(1), inputs.gold[tokens])
 
 
+def as_the_teacher(log_probs: Tensor, inputs: TermInputs, tokens: Tensor) -> Tensor:
+    """[n, C] -> [n, C_kept] the student's log-probabilities of the answers that the teacher can give.
+
+    ``tokens [W]``: the mask that chose the n words. A word of text that is not labelled with the step's types
+    may be of one of them, and the teacher, which does not know them, calls it O. There the teacher's O stands
+    for the student's O and new labels together.
+    """
+    roles, unknown = inputs.roles, ~inputs.is_surely_other[tokens]
+    kept = log_probs[:, roles.kept]
+    if not bool(unknown.any()):
+        return kept
+    not_old = log_probs[:, torch.cat((roles.kept[:1], roles.new_ids))].logsumexp(1, keepdim=True)
+    return torch.where(unknown[:, None] & (roles.kept == roles.other), not_old, kept)
+
+
 @dataclass(frozen=True)
 class Distil(Term):
     """Kullback-Leibler divergence from the teacher over O tokens. With matched predictions: Effect_O."""
@@ -93,8 +108,8 @@ class Distil(Term):
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         tokens = inputs.is_other
-        student = self.predictions.log_probs(inputs, tokens, self.t_student)[:, inputs.roles.kept]
-        return losses.distillation(student, self.target(inputs, tokens))
+        student = self.predictions.log_probs(inputs, tokens, self.t_student)
+        return losses.distillation(as_the_teacher(student, inputs, tokens), self.target(inputs, tokens))
 
     def target(self, inputs: TermInputs, tokens: Tensor) -> Tensor:
         """[n, C_kept] the teacher's distribution for the tokens chosen by the mask ``tokens [W]``."""
@@ -153,7 +168,7 @@ class RankOtherAboveNew(Term):
     margin: float = 0.5
 
     def __call__(self, inputs: TermInputs) -> Tensor:
-        cosines = _cosines(inputs)[inputs.is_other]
+        cosines = _cosines(inputs)[inputs.is_surely_other]
         return losses.margin_ranking(
             cosines[:, inputs.roles.other], cosines[:, inputs.roles.new_ids], self.margin
         )

@@ -109,6 +109,13 @@ class TermInputs:
         """[W] O tokens, old entities among them."""
         return self.gold == self.roles.other
 
+    @property
+    def is_surely_other(self) -> Tensor:
+        """[W] O tokens that are certainly not of a current type: their text is labelled with all of them. Any
+        word of unlabelled text may be.
+        """
+        return self.is_other if self.annotated is None else self.is_other & self.annotated
+
     def word(self, row: int) -> TermInputs:
         """One word of the batch as a batch of one, without readings, which may be per window."""
         one = slice(row, row + 1)
