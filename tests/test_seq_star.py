@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from cfner.corpus.corpus import Corpus
 from cfner.errors import ConfigError
-from cfner.methods import register
+from cfner.methods import create, register
 from cfner.methods.seq_star import SeqStar
 from cfner.stream.stream import TaskStream
 from check_method import Subject, columns_of
@@ -48,6 +49,19 @@ def test_after_the_first_step_no_score_of_an_old_type_changes_by_a_bit(
     after = columns_of(tagger, stream.test[:5])
     assert torch.equal(after[:, 1 : before.shape[1]], before[:, 1:])
     assert torch.equal(after[:, 0], before[:, 0]) == freeze_other
+
+
+def test_it_keeps_the_scores_of_a_model_with_a_cosine_head(tiny_encoder: Path, tiny_corpus: Corpus) -> None:
+    """Another method began; up to the last bits, since the head's product has another shape."""
+    stream = TaskStream.split(tiny_corpus, first=2, per_step=1, min_mentions=1)
+    tagger = Subject("cfner", tiny_encoder, stream).tagger(epochs=2)
+    tagger.learn(replace(stream[0], dev=()))
+    assert tagger.model.network.head.kind == "cosine"
+    before = columns_of(tagger, stream.test[:5])
+    tagger.method = create("seq-star")
+    tagger.learn(replace(stream[1], dev=()))
+    after = columns_of(tagger, stream.test[:5])[:, 1 : before.shape[1]]
+    torch.testing.assert_close(after, before[:, 1:], rtol=1e-6, atol=1e-5)
 
 
 def test_a_head_of_ones_own_needs_a_first_step_of_ones_own(methods_as_before: None) -> None:

@@ -28,17 +28,9 @@ from cfner.methods import (
 )
 
 
-class OwnOtherParameters(MethodParameters):
+class GroupParameters(MethodParameters):
     groups: Grouping = Field(
         "type", description="which labels share an Other class: each type's or each step's"
-    )
-    lambda_keep: float = Field(1.0, ge=0, description="weight of keeping the old groups")
-    sure: float = Field(0.8, gt=0, le=1, description="probability that the old model must give to a negative")
-    refines: float = Field(
-        0.05,
-        ge=0,
-        le=1,
-        description="an old type that claims this share of a new type's words is refined by it",
     )
     rare: float = Field(
         0.05,
@@ -46,6 +38,17 @@ class OwnOtherParameters(MethodParameters):
         le=1,
         description="words of a type that are a smaller share of its data count more, up to 4 times; "
         "0: all words count the same",
+    )
+
+
+class OwnOtherParameters(GroupParameters):
+    lambda_keep: float = Field(1.0, ge=0, description="weight of keeping the old groups")
+    sure: float = Field(0.8, gt=0, le=1, description="probability that the old model must give to a negative")
+    refines: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="an old type that claims this share of a new type's words is refined by it",
     )
     exclusive: bool = Field(False, description="words of a new type are negatives of the old types")
 
@@ -82,7 +85,7 @@ class OwnOther(Method):
     }
     plain_first_step: ClassVar[bool] = False
     first_step: ClassVar[FirstStep | None] = FIRST_STEP
-    Parameters = OwnOtherParameters
+    Parameters: ClassVar[type[MethodParameters]] = OwnOtherParameters
     # 2: words of rare types count more. 3: types are kept as they were learned, with weight 1, not 2
     recipe: ClassVar[int] = 3
     knob: ClassVar[str | None] = "lambda_keep"
@@ -145,10 +148,23 @@ class JointOwn(OwnOther):
     first_step: ClassVar[FirstStep | None] = FIRST_STEP
     knob: ClassVar[str | None] = None  # there are no old types
     reads_unlabelled: ClassVar[bool] = False
+    promise: ClassVar[str] = "A bound to compare with: it trains on the data of all steps, so nothing is old."
     parts: ClassVar[dict[str, str]] = {}
+    Parameters: ClassVar[type[MethodParameters]] = GroupParameters
 
     def slices(self, step: Step) -> tuple[Slice, ...]:
         return step.own_slices
+
+    def begin(self, network: Network, ctx: StepContext) -> None:
+        """The rows of all types so far are trained."""
+        super().begin(network, ctx)
+
+    def objective(self, ctx: StepContext) -> Objective:
+        return Objective((ClassifyGroups(),))
+
+    def targets(self, ctx: StepContext, teachers: Mapping[str, WordScores]) -> Targets:
+        """A word teaches the groups for whose types its slice is annotated, and no others."""
+        return super().targets(ctx, teachers)
 
 
 class OwnOtherWithEffectsParameters(OwnOtherParameters):

@@ -10,9 +10,9 @@ class SeqStar(Method):
     """Plain cross-entropy, with the encoder and the rows of old types frozen after the first step.
 
     The first step is a warm-up: it trains the encoder as usual. Each later step only adds rows, by a softmax
-    over all labels, O included. The head is linear. O's row is trained unless `freeze_other` is set, because
-    the meaning of O changes with every step. Nothing else can be forgotten: an old type is lost only where O
-    or a new type now scores higher.
+    over all labels, O included. A new model has a linear head. O's row is trained unless `freeze_other` is
+    set, because the meaning of O changes with every step. Nothing else can be forgotten: an old type is lost
+    only where O or a new type now scores higher.
     """
 
     name: ClassVar[str] = "seq-star"
@@ -25,17 +25,21 @@ class SeqStar(Method):
         "A simple baseline for every method that distils: only rows are trained after the first step."
     )
     promise: ClassVar[str] = (
-        "The scores of old types stay bit-identical. O and the new types may still outvote them."
+        "The scores of old types stay the same, bit for bit with a linear head. O and the new types may "
+        "still outvote them."
     )
     reads_unlabelled: ClassVar[bool] = False
     plain_first_step: ClassVar[bool] = False  # it has a linear head, so it differs from that of other methods
     head: ClassVar[HeadKind | None] = "linear"
 
     def begin(self, network: Network, ctx: StepContext) -> None:
-        """The encoder and the rows of old types are frozen (O's row too with `freeze_other`)."""
+        """The encoder, the rows of old types and a cosine head's sigma are frozen (O's row too with
+        `freeze_other`).
+        """
         super().begin(network, ctx)
         if ctx.has_old:
             network.body.requires_grad_(False)
+            network.head.scale_frozen = True
 
     def objective(self, ctx: StepContext) -> Objective:
         return Objective((ClassifyAll(),))

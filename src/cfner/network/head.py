@@ -52,6 +52,7 @@ class Head(nn.Module):
         if len(self.groups) != labels or self.groups[other]:
             raise ValueError(f"groups {self.groups} do not fit {labels} rows with O at {other}")
         self.other = other
+        self.scale_frozen = False  # whether to freeze what multiplies the scores of all rows, too
         self.weight = nn.Parameter(torch.empty(labels, hidden).normal_(std=0.02))
         self.register_buffer("group_of", torch.tensor(self.groups), persistent=False)
         # which rows are trained; applied to the gradient, so that no optimiser can change a frozen row
@@ -67,6 +68,7 @@ class Head(nn.Module):
         """Freeze exactly these rows; all others are trained. A group's own Other is trained if all its labels
         are.
         """
+        self.scale_frozen = False
         mask = torch.ones(self.labels, dtype=torch.bool, device=self.weight.device)
         mask[list(rows)] = False
         self.train_mask = mask
@@ -144,9 +146,13 @@ class CosineHead(Head):
             self.sigmas = nn.Parameter(torch.full((self.own_groups,), float(sigma)))
             for own in (self.others, self.sigmas):
                 _hook(own, lambda gradient: _only(self.free_groups()[1:], gradient))
-            # here sigma is group 0's alone; a head without own Others shares it between all rows and trains
-            # it
-            _hook(self.sigma, lambda gradient: gradient * self.free_groups()[0])
+        _hook(self.sigma, self._gradient_of_sigma)
+
+    def _gradient_of_sigma(self, gradient: Tensor) -> Tensor:
+        """With own Others sigma is group 0's alone; otherwise all rows share it, and it is trained."""
+        if self.scale_frozen:
+            return torch.zeros_like(gradient)
+        return gradient * self.free_groups()[0] if self.own_groups else gradient
 
     def cosines(self, features: Tensor) -> Tensor:
         """[W, H] -> [W, C], normalised over the hidden axis."""
