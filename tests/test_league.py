@@ -37,7 +37,7 @@ from cfner.cli.main import app
 from cfner.errors import ConfigError, ModelError
 from cfner.methods import create, method_class, method_names
 from cfner.methods.context import ExampleContext
-from cfner.training.config import TrainingConfig
+from cfner.training.config import USUAL_EPOCHS, TrainingConfig
 from made_runs import Made, write_runs
 from test_grid import InThisProcess
 
@@ -134,6 +134,9 @@ def test_what_is_given_wins_over_the_yardsticks(root: Path) -> None:
     other = league_stream("conll2003", TrainingConfig(), {}, first=2)
     assert (other.source.path, other.source.min_mentions) == ("conll2003", 50)
     assert (other.division.first, other.division.per_step) == (2, 1)
+    assert other.config.epochs == USUAL_EPOCHS  # fixed, however few sentences a step has
+    longer = settings_of("joint-own", other.config)[UPDATES].applied_to(other.config)
+    assert longer.epochs_for(60) == 2 * other.config.epochs_for(60)
 
 
 def test_the_search_is_on_dev_data_with_one_seed(root: Path) -> None:

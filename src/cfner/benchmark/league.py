@@ -58,7 +58,9 @@ def league_stream(
             score_every=score_every,
             min_mentions=50 if min_mentions is None else min_mentions,
         )
-        return LeagueStream(source, Division(first or 1, per_step or 1), config)
+        # a number, not the usual rule, which depends on the sentences: only that can be doubled for bounds
+        fixed = config.model_copy(update={"epochs": config.epochs or USUAL_EPOCHS})
+        return LeagueStream(source, Division(first or 1, per_step or 1), fixed)
     usual = own.source(Path(path).parent, "test", text=False)
     source = replace(
         usual,
