@@ -543,6 +543,16 @@ def test_text_without_old_types_is_a_warning() -> None:
     assert list(text_findings(ModelFacts("m", "e", (), 50, {}, {}, {}, {}, {}))) == []
 
 
+def test_the_mentions_of_every_old_type_are_told() -> None:
+    from cfner.practice.check.old_types import text_findings
+
+    mentions = {f"type{number}": number for number in range(12)}
+    facts = ModelFacts("m", "e", tuple(mentions), 50, mentions, {}, {}, {}, {}, not_reminded=tuple(mentions))
+    found, absent = text_findings(facts)
+    assert all(f"type{number} {number}" in found.message for number in range(1, 12))
+    assert all(type_ in absent.message for type_ in mentions)
+
+
 def test_sentences_longer_than_the_window(two_steps: Path, tmp_path: Path) -> None:
     draw = random.Random(0)
     words = [" ".join(draw.choice(["the", "river", "went"]) for _ in range(90)) for _ in range(3)]

@@ -81,8 +81,8 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
         )
         yield warning(
             "old types not in the text",
-            f"Nothing will remind the model of {some(facts.not_reminded)}: in {places} it finds fewer than "
-            f"{HANDFUL} mentions of each. The model may forget types that are not mentioned.",
+            f"Nothing will remind the model of {', '.join(facts.not_reminded)}: in {places} it finds fewer "
+            f"than {HANDFUL} mentions of each. The model may forget types that are not mentioned.",
             remedy=f"Give `learn` {more} (`unlabelled`), or some old sentences (`replay`), "
             "and have it test the old types (`guard`).",
         )
@@ -90,7 +90,7 @@ def _reminders(facts: ModelFacts) -> Iterator[Finding]:
 
 def _counts(mentions: Mapping[str, int]) -> str:
     most = sorted((type_ for type_ in mentions if mentions[type_]), key=lambda type_: -mentions[type_])
-    shown = some([f"{type_} {mentions[type_]:,}" for type_ in most], 4)
+    shown = ", ".join(f"{type_} {mentions[type_]:,}" for type_ in most)
     total = counted(sum(mentions.values()), "mention")
     return f"{total} of its old types ({shown})" if most else "no mention of its old types"
 
