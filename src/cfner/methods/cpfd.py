@@ -72,8 +72,11 @@ def pooled_distance(student: Tensor, teacher: Tensor, real: Tensor) -> Tensor:
 class CPFD(Method):
     """Pseudo-labels only where the teacher is confident, and attention maps kept close to the teacher's.
 
-    A sentence is weighted by the share of its O words that got a label. Words that became old entities get a
-    larger weight the more old types there are. Training needs eager attention, which is slower.
+    The normalised entropy of the teacher's distribution $q$ over O and the old labels, $n$ in number, is
+    $u = -\\sum_c q_c \\log q_c / \\log n$. An O word gets the teacher's label if its $u$ is below the median
+    of the O words with that label (at least `tau`). The cross-entropy of a sentence's words is weighted by
+    the share of its O words that got a label, and that of words which became old entities also by
+    $0.5 + \\text{sigmoid}(C_O / C_N)$. Training needs eager attention, which is slower.
     """
 
     name: ClassVar[str] = "cpfd"

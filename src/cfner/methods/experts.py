@@ -60,6 +60,8 @@ class Experts(Method):
     With `old_wins` types rank by step, and even that cannot happen.
 
     More data for a known type gives that type a new expert, which replaces the old one for this type alone.
+    In text that is not annotated for the type, the new expert is trained to keep the old one's answers (KL,
+    weight `lambda_keep`).
     Each type has its own Other class, as in `own-other`. Each step costs the time and disk space of its top
     layers. `cfner consolidate` merges all experts into one network.
     """

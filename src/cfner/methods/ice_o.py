@@ -25,7 +25,8 @@ class IceO(Method):
     The first step trains the encoder. Each later step trains only the rows of its types, by a softmax over
     these labels and a constant score $\\delta$ for Other; the labels of earlier steps are not in it. A word
     gets the label with the highest score of all steps, or O if that is $\\delta$. The paper does not give the
-    value of $\\delta$. Here it is 0: every label has a bias, so any other constant is the same model.
+    value of $\\delta$. Here it is 0: every label has a bias, so any other constant is the same model. A new
+    model has a linear head; in a cosine head Other has a row instead of a constant.
     """
 
     name: ClassVar[str] = "ice-o"

@@ -94,7 +94,9 @@ def as_the_teacher(log_probs: Tensor, inputs: TermInputs, tokens: Tensor) -> Ten
 
 @dataclass(frozen=True)
 class Distil(Term):
-    """Kullback-Leibler divergence from the teacher over O tokens. With matched predictions: Effect_O."""
+    """Kullback-Leibler divergence from the teacher over O tokens. With matched predictions: Effect_O. In text
+    that is not labelled with the step's types, $s_O$ is the student's probability of O or any new label.
+    """
 
     role: ClassVar[Role] = "keep_old"
     formula: ClassVar[str] = (

@@ -54,7 +54,7 @@ class ClassifyGroups(Term):
 
 @dataclass(frozen=True)
 class KeepGroups(Term):
-    """Kullback-Leibler divergence of each old group's own softmax from the old model's, over all words
+    """Kullback-Leibler divergence of each old group's own softmax from the teacher's, over all words
     without a known label. With matched predictions: Effect_O.
 
     Where only some types of a group are annotated: over the rest, on words of none of these types.

@@ -30,7 +30,7 @@ _SYMBOLS = (
 )
 _OWN_OTHERS = (
     "Labels form groups $g$, each with an Other class $O_g$ of its own: here {whose} one. $p_g$ is the "
-    "student's softmax over $O_g$ and the labels of the group, $q_g$ the old model's, $y_{i,g}$ a word's "
+    "student's softmax over $O_g$ and the labels of the group, $q_g$ the teacher's, $y_{i,g}$ a word's "
     "label in the group. Means are over the words of a batch, one for each group; groups are summed."
 )
 _NOTE = (
