@@ -307,9 +307,10 @@ def test_an_older_folder_learns_with_todays_default_unless_its_method_was_named(
     assert config.parameters == ({"k": 5} if named and not preset else {})
 
 
-def test_folders_that_do_not_say_keep_their_method() -> None:
-    record = {"config": TrainingConfig(method="extendner").model_dump(mode="json")}
-    assert usable_settings(record)["method"] == "extendner"
+@pytest.mark.parametrize(("method", "counts"), [("extendner", True), ("cfner", False)])
+def test_in_folders_that_do_not_say_the_default_of_that_time_was_not_named(method: str, counts: bool) -> None:
+    record = {"config": TrainingConfig(method=method, parameters={"k": 5}).model_dump(mode="json")}
+    assert ("method" in usable_settings(record)) is ("parameters" in usable_settings(record)) is counts
 
 
 # -- a model card ------------------------------------------------------------------------------------------

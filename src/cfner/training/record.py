@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cfner.errors import ConfigError, ModelError
 from cfner.network.device import choose_device
@@ -95,6 +95,9 @@ class StepRecord:
         return {"parent": parent, "types": self.types, "known": self.known, **self.facts}
 
 
+DEFAULT_OF_0_1: Final = "cfner"  # which did not record whether somebody named the method
+
+
 def usable_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a saved step's settings that decide the result and that this version knows.
 
@@ -102,9 +105,10 @@ def usable_settings(record: Mapping[str, Any]) -> dict[str, Any]:
     a training is reported to.
     """
     usable = TrainingConfig.model_fields.keys() - RUNTIME_ONLY
-    if record.get("method_named") is False:  # a default that the user did not choose may change
+    method = record["config"]["method"]
+    if not record.get("method_named", method != DEFAULT_OF_0_1):  # a default that the user did not choose
         usual = TrainingConfig.model_fields["method"].default
-        usable -= {"method"} if record["config"]["method"] == usual else {"method", "parameters", "without"}
+        usable -= {"method"} if method == usual else {"method", "parameters", "without"}
     return {key: value for key, value in record["config"].items() if key in usable}
 
 
