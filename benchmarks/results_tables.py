@@ -3,7 +3,7 @@
     python benchmarks/results_tables.py [--runs docs/results/yardstick] [--write PAGE ...]
 
 With ``--write``, the tables in these pages are replaced, each between ``<!-- table CORPUS -->`` (or
-``<!-- table short -->``) and ``<!-- end -->``. A test compares the pages with the runs.
+``short``, ``search``) and ``<!-- end -->``. A test compares the pages with the runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from cfner.benchmark.league_file import read_league
+from cfner.benchmark.league_file import Searched, read_league
 from cfner.benchmark.report.bounds_table import FLOOR, share_of_the_way
 from cfner.benchmark.report.grouping import BOUNDS, NONE, Group, Pick, groups_of
 from cfner.benchmark.report.league import at_chosen_settings
@@ -126,9 +126,23 @@ def short_table(streams: Mapping[str, Sequence[Group]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
 
 
+def search_table(searched: Mapping[str, Searched]) -> str:
+    """Micro F1 on dev data of all settings that the league tried; the chosen one in bold."""
+    settings = list(dict.fromkeys(tried.setting for one in searched.values() for tried in one.tried))
+    rows = [["method", "what is varied", *settings], ["---"] * (2 + len(settings))]
+    for method in sorted(searched, key=place):
+        one, cells = searched[method], dict.fromkeys(settings, "")
+        for tried in one.tried:
+            bold = "**" if tried.method == one.chosen else ""
+            cells[tried.setting] = f"{bold}{tried.dev_f1:.2f}{bold}"
+        knob = one.knob if " " in one.knob else f"`{one.knob}`"
+        rows.append([f"`{method}`", knob, *cells.values()])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+
+
 def tables(runs: Runs) -> dict[str, str]:
-    """By corpus, and ``short``. Only what was scored on test data, with as much unlabelled text as slices or
-    none.
+    """By corpus, ``short``, and ``search`` if there was one. Only what was scored on test data, with as much
+    unlabelled text as slices or none.
     """
     searched = read_league(runs.folder)
     found: dict[str, dict[str, Group]] = {}
@@ -145,7 +159,9 @@ def tables(runs: Runs) -> dict[str, str]:
     }
     long = {stream.corpus for stream in STREAMS if stream.methods is not None}  # has only some of the methods
     compared = {data: groups for data, groups in streams.items() if data not in long}
-    return {data: table(groups) for data, groups in streams.items()} | {"short": short_table(compared)}
+    found_tables = {data: table(groups) for data, groups in streams.items()}
+    found_tables["short"] = short_table(compared)
+    return found_tables | ({"search": search_table(searched)} if searched else {})
 
 
 def replaced(page: str, found: dict[str, str]) -> str:

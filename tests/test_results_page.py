@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from cfner.benchmark.league_file import Searched, write_league
+from cfner.benchmark.league_file import Searched, Tried, write_league
 from cfner.benchmark.report.reading import read_runs
 from made_runs import Made, write_runs
 from results_tables import replaced, tables
@@ -36,7 +36,7 @@ def grid(tmp_path: Path) -> Path:
 
 
 def rows(folder: Path) -> dict[str, list[str]]:
-    text, _ = tables(read_runs(folder)).values()
+    text = next(iter(tables(read_runs(folder)).values()))
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return {row[0]: row[1:] for row in cells[2:]}
 
@@ -85,3 +85,10 @@ def test_the_short_table_has_the_methods_that_every_stream_has(tmp_path: Path) -
         for d in ("one", "other")
     ]
     assert [lines[3][2], lines[3][4]] == [f"{mean:.1f}" for mean in means]
+
+
+def test_the_search_shows_all_settings_and_the_chosen_one(grid: Path) -> None:
+    tried = (Tried("× 1", "rdp", 50.0, "k"), Tried("× 2", "rdp with lambda_kd=4.0", 51.234, "l"))
+    write_league(grid, {"rdp": Searched("lambda_kd", "rdp with lambda_kd=4.0", tried, "notes", 9)})
+    *_, row = tables(read_runs(grid))["search"].splitlines()
+    assert row == "| `rdp` | `lambda_kd` | 50.00 | **51.23** |"
