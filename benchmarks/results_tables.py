@@ -77,7 +77,7 @@ def row(group: Group, bounds: Group, method: str, text: str) -> list[str]:
         else share_of_the_way(together, method, CEILING, pick)
         for pick in (last_micro, last_macro)
     ]
-    closed = " / ".join(f"{share.mean:.0f}" for share in shares if share is not None)
+    closed = " / ".join(f"{share.mean:.0f}".replace("-", "−") for share in shares if share is not None)
     name = f"`{group.by_method[method][0].method}`" + (" (the fair ceiling)" if method == CEILING else "")
     return [
         f"**{name}**" if method == DEFAULT else name,

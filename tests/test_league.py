@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -251,6 +252,26 @@ def test_the_report_ranks_each_method_at_its_setting_under_its_plain_name(tmp_pa
     ]
     assert float(table["rdp"][way]) == pytest.approx(sum(shares) / 3, abs=0.006)
     assert table["finetune"][way] == table["joint-own"][way] == "–"
+
+
+def test_a_method_that_lacks_a_hard_stream_is_not_drawn_above_others_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(league_report, "ENOUGH", 2)
+    shared = (("score_on", "test"), ("unlabelled", "none"))
+    easy = Made(("a", "b", "c"), 2, 1, sentences=300, shared=shared, data="easy")
+    write_runs(tmp_path, {"rdp": 0.9, "extendner": 0.8, "cfner": 0.7}, [easy, replace(easy, data="hard")])
+    for name, key in (("grid.json", "cells"), ("results.json", "runs")):
+        told = json.loads((tmp_path / name).read_text())
+        told[key] = [row for row in told[key] if (row["method"], row["data"]) != ("cfner", "hard")]
+        for row in told[key]:
+            if row["data"] == "hard" and key == "runs":
+                row["mean_at_the_end"] = 1.0
+        (tmp_path / name).write_text(json.dumps(told))
+    write_league(tmp_path, {m: Searched("knob", m, (), "easy", 9) for m in ("rdp", "extendner", "cfner")})
+    write_report(tmp_path)
+    drawn = re.findall(r">([^<]+)</text>", (tmp_path / "pictures" / "league.svg").read_text())
+    assert [name for name in drawn if name in ("rdp", "extendner", "cfner")] == ["rdp", "extendner", "cfner"]
 
 
 def test_the_summary_picture_shows_methods_at_their_chosen_settings(tmp_path: Path) -> None:

@@ -191,11 +191,13 @@ def _summary_picture(leagues: Sequence[Group]) -> list[Block]:
     ends = [_ends(league) for league in leagues]
     methods = list(dict.fromkeys(method for league in leagues for method in league.methods))
 
-    def mean(method: str) -> float:
-        return fmean(panel[method][1] for panel in ends if method in panel)
+    def behind(method: str) -> float:
+        """Points at the end below the best of a stream: streams differ, and a method may lack some."""
+        there = [panel for panel in ends if method in panel]
+        return fmean(max(end for _, end in panel.values()) - panel[method][1] for panel in there)
 
     drawn = [method for method in methods if any(method in panel for panel in ends)]
-    rows = sorted(drawn, key=lambda method: (method in BOUNDS, -mean(method)))
+    rows = sorted(drawn, key=lambda method: (method in BOUNDS, behind(method)))
     if not rows:
         return []
     panels = [
