@@ -83,6 +83,10 @@ def scores(model: Path, test: list[Sentence], types: tuple[str, ...]) -> dict[st
     return {**found.f1_of, "micro": found.micro_f1}
 
 
+def tell(seed: int, name: str, figures: dict[str, float]) -> None:
+    print(f"seed {seed}, {name}: " + ", ".join(f"{k} {v:.1f}" for k, v in figures.items()), flush=True)
+
+
 def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> dict[str, dict[str, float]]:
     """Scores of the checkpoint and of each way to continue from it."""
     text = [sentence for sentence in corpus.train if len(sentence)]
@@ -94,6 +98,7 @@ def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> di
         folder = Path(made)
         stock_checkpoint(text[:first], old, folder / "stock", args, seed)
         found = {"before": scores(folder / "stock", test, (*old, new))}
+        tell(seed, "before", found["before"])
         write_sentences([s.only([new]) for s in text[first:second]], folder / "new.conll", format="conll")
         unlabelled = [s.only(()) for s in text[second : second + args.sentences]]
         for name, (method, with_text, parameters) in ways(args.lambda_keep).items():
@@ -107,10 +112,7 @@ def trial(corpus: Corpus, old: tuple[str, ...], new: str, seed: int, args) -> di
             given = unlabelled if with_text else ()
             learn(folder / "stock", data, out=out, unlabelled=given, folds=0, **settings)
             found[name] = scores(out, test, (*old, new))
-            print(
-                f"seed {seed}, {name}: " + ", ".join(f"{k} {v:.1f}" for k, v in found[name].items()),
-                flush=True,
-            )
+            tell(seed, name, found[name])
     return found
 
 
