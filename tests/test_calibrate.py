@@ -26,7 +26,7 @@ from cfner.errors import ConfigError, CorpusError, ModelError
 from cfner.interop.export import export_model
 from cfner.interop.onnx import OnnxTagger
 from cfner.network.calibration import Calibration, TypeCalibration
-from cfner.network.inference import Decoder
+from cfner.network.decoder import Decoder
 from cfner.network.prediction import Prediction, tag
 from cfner.practice.calibrate.calibrate import CalibrationReport, calibrate
 from cfner.practice.calibrate.fit import FEWEST, fit, is_certain
@@ -44,6 +44,7 @@ from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from made_steps import seal
 from random_groups import plain, random_space
+from reading import word_by_word
 
 FIGURES = {
     "animal": TypeCalibration(2.0, -0.5, -1.5, 0.9),
@@ -140,7 +141,9 @@ def test_decisions_and_scores_are_those_of_the_definitions(seed: int) -> None:
     draw = np.random.default_rng(seed)
     labels, pairs, columns = random_words(draw)
     figures = Calibration(random_figures(draw, labels.types))
-    best, scores = Decoder(labels, figures).best(columns)
+    decoder = Decoder(labels, figures)
+    best = decoder.words_alone(columns)
+    scores = decoder.scores_of(columns, best)
     for pair, label, score in zip(pairs, best.tolist(), scores.tolist(), strict=True):
         expected, shown = slow_decision(*pair, plain(labels), figures)
         assert label == expected
@@ -159,7 +162,8 @@ def test_the_figures_of_a_type_change_no_other_type(seed: int) -> None:
     mine = list(labels.ids_of(labels.types[:1]))
     rest = [number for number in range(len(labels)) if number not in mine]
     assert torch.equal(one.columns(columns)[:, rest], two.columns(columns)[:, rest])
-    (before, scores), (after, new_scores) = one.best(columns), two.best(columns)
+    before, after = one.words_alone(columns), two.words_alone(columns)
+    scores, new_scores = one.scores_of(columns, before), two.scores_of(columns, after)
     same = (before == after) & ~torch.isin(before, torch.tensor([*mine, labels.other_id]))
     if not labels.merged and not labels.silent:  # a silenced group may speak again when a rival steps back
         assert torch.equal(scores[same], new_scores[same])
@@ -170,8 +174,9 @@ def test_the_figures_of_a_type_change_no_other_type(seed: int) -> None:
 def test_no_figures_change_nothing_bit_for_bit(seed: int) -> None:
     labels, _, columns = random_words(np.random.default_rng(seed))
     plain_decoder, calibrated = Decoder(labels), Decoder(labels, Calibration())
-    for one, two in zip(plain_decoder.best(columns), calibrated.best(columns), strict=True):
-        assert torch.equal(one, two)
+    best = plain_decoder.labels_of(columns, [len(columns)])
+    assert torch.equal(best, calibrated.labels_of(columns, [len(columns)]))
+    assert torch.equal(plain_decoder.scores_of(columns, best), calibrated.scores_of(columns, best))
     assert torch.equal(plain_decoder.margin(columns), calibrated.margin(columns))
 
 
@@ -439,12 +444,6 @@ def test_a_damaged_calibration_is_one_error(cosine: Path, tmp_path: Path, calibr
         open_model(cosine)
 
 
-def test_an_older_version_refuses_a_calibrated_step(cosine: Path) -> None:
-    assert json.loads((cosine / "steps" / "0002" / "step.json").read_text())["format"] == 2
-    store(cosine, FIGURES)
-    assert json.loads((cosine / "steps" / "0003" / "step.json").read_text())["format"] == 4
-
-
 # -- a threshold of one's own ------------------------------------------------------------------------------
 
 
@@ -483,10 +482,10 @@ def test_a_stock_pipeline_decides_as_calibrated(linear: Path, tiny_corpus: Corpu
     texts = [" ".join(sentence.words) for sentence in tiny_corpus.test]
     found = [{(e["entity_group"], e["start"], e["end"]) for e in entities} for entities in find(texts)]
     sentences = list(tiny_corpus.test)
-    expected = [{(e.type, e.start, e.end) for e in p.entities} for p in tag(open_model(linear), sentences)]
-    uncalibrated = [
-        {(e.type, e.start, e.end) for e in p.entities} for p in tag(open_model(linear, 2), sentences)
-    ]
+    expected, uncalibrated = (
+        [{(e.type, e.start, e.end) for e in p.entities} for p in tag(word_by_word(model), sentences)]
+        for model in (open_model(linear), open_model(linear, 2))
+    )
     assert found == expected != uncalibrated
     card = (tmp_path / "hf" / "README.md").read_text()
     assert "its scores are its own softmax" in card and "## Calibration" in card

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cfner.errors import ModelError
+from cfner.practice.explain.replay import replay_step
 from cfner.practice.history.history import history, rollback, verify
 from cfner.practice.history.relabel import rename
 from cfner.store.model_folder import ModelFolder
@@ -59,11 +60,20 @@ def test_a_model_of_version_0_1_goes_on_and_back(old_model: Path, tiny_stream: T
     assert [step.parent for step in verify(old_model)] == [None, 1, 2, 3, 4]
     assert ContinualTagger.load(old_model).types == ("beast", "city", "dish", "person")
     formats = [ModelFolder(old_model).step(n).read_json("step.json").get("format") for n in range(1, 6)]
-    assert formats == [None, None, None, 2, 2]
+    assert formats == [None, None, None, 6, 6]
     rollback(old_model, 3)
     assert ModelFolder(old_model).current_name() == "0003"
     predicted_as_then(old_model, 3)
     assert steps_of(old_model) == before
+
+
+def test_a_step_of_version_0_1_can_be_explained(old_model: Path, tiny_stream: TaskStream) -> None:
+    teacher, student = (ContinualTagger.load(old_model, number, method="cfner") for number in (1, 2))
+    assert not student.model.labels.ordered and teacher.types != student.types
+    new = student.types[len(teacher.types) :]
+    data = tuple(sentence.only(new) for sentence in tiny_stream[1].train)
+    step = Step(new, data, known=teacher.types, index=1)
+    assert replay_step(teacher, student, step, None, 3).student is student
 
 
 @pytest.mark.parametrize(
@@ -85,12 +95,26 @@ def test_a_newer_format_is_refused_with_the_version_to_install(
     seal(folder)
     readers: list[Any] = [ContinualTagger.load, open_model, history, verify]
     for read in readers:
-        with pytest.raises(ModelError, match="in format 99; this version reads formats up to 5") as caught:
+        with pytest.raises(ModelError, match="in format 99; this version reads formats up to 6") as caught:
             read(old_model)
         assert str(caught.value).endswith(told)
         assert "\x1b" not in str(caught.value)
     rollback(old_model, 2)  # earlier steps are as good as before
     predicted_as_then(old_model, 2)
+
+
+@pytest.mark.parametrize(
+    ("has", "number"),
+    [
+        ((), 2),
+        (("experts",), 3),
+        (("experts", "calibrated"), 4),
+        (("parts",), 5),
+        (("calibrated", "ordered"), 6),
+    ],
+)
+def test_a_step_has_the_lowest_format_that_its_files_need(has: tuple[str, ...], number: int) -> None:
+    assert as_stored({}, None, **dict.fromkeys(has, True))["format"] == number
 
 
 def test_a_record_says_its_format_whatever_it_said_before() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cfner.benchmark import worker
-from cfner.benchmark.cells import Cell, MethodChoice, parse_methods
+from cfner.benchmark.cells import RECIPE, Cell, MethodChoice, parse_methods
 from cfner.benchmark.grid import GridFolder, Planned, cells_of, csv_text, plan
 from cfner.benchmark.method_template import method_file
 from cfner.benchmark.report.grouping import groups_of
@@ -163,7 +163,7 @@ def test_an_encoder_that_is_known_by_its_name_is_its_name(
     monkeypatch.chdir(tmp_path)
     (one,) = planned(source, TrainingConfig.build({"encoder": encoder}), "cfner")
     stream, config = one.cell.stream(source.read()), one.cell.config.what_matters()
-    facts = {"recipe": 1, "stream": stream.manifest()["hash"], "config": config, "code": None}
+    facts = {"recipe": RECIPE, "stream": stream.manifest()["hash"], "config": config, "code": None}
     assert one.key == settings_hash(facts)[:24] and config["encoder"] == encoder
 
 

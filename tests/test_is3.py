@@ -119,7 +119,7 @@ def test_prototypes_are_saved_with_the_model_and_the_next_step_goes_on_from_them
     first = tagger.model.network.parts[PROTOTYPES].clone()
     assert bool(first[1:].any(1).all()) and not bool(first[0].any())  # none for O
     tagger.save(tmp_path / "model")
-    assert json.loads((tmp_path / "model/steps/0001/step.json").read_text())["format"] == 5
+    assert json.loads((tmp_path / "model/steps/0001/step.json").read_text())["format"] == 6
     rename(tmp_path / "model", tagger.types[0], "renamed")
     loaded = ContinualTagger.load(tmp_path / "model")
     assert torch.equal(loaded.model.network.parts[PROTOTYPES], first)

@@ -14,8 +14,9 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.batches.loader import collate
 from cfner.corpus.corpus import Corpus
 from cfner.corpus.sentence import Sentence
+from cfner.network.decoder import Decoder
 from cfner.network.head import HeadKind, make_head
-from cfner.network.inference import Decoder, label_words, outputs
+from cfner.network.inference import label_words, outputs
 from cfner.network.network import Network
 from cfner.network.probes import Features, LayerSums
 from cfner.store.pretrained import load_encoder
@@ -65,6 +66,20 @@ def test_batch_size_and_order_do_not_change_predictions(network: Network, text: 
         again, scores_again = label_words(network, text, decoder, batch_size=batch_size)
         torch.testing.assert_close(scores, scores_again, atol=1e-5, rtol=0)
         assert torch.equal(ids, again)
+
+
+def test_labels_are_chosen_over_whole_sentences_also_of_several_windows(
+    network: Network, text: EncodedText
+) -> None:
+    decoder = Decoder(LabelSpace.start().grown(["a", "b", "c", "d"]))
+    columns = torch.empty(text.words, 9)
+    for batch, out in outputs(network, text, batch_size=1):
+        columns[batch.refs] = out.logits
+    lengths = np.diff(text.sentence_bounds).tolist()
+    whole = decoder.labels_of(columns, lengths)
+    assert decoder.broken_alone(columns, lengths)[-1] == len(lengths) - 1  # the long one has to be searched
+    ids, _ = label_words(network, text, decoder, batch_size=3)
+    assert torch.equal(ids, whole)
 
 
 def test_there_is_one_row_per_word(network: Network, text: EncodedText) -> None:

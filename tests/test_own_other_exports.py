@@ -21,6 +21,7 @@ from cfner.practice.diff.diff import diff_models
 from cfner.practice.history.relabel import forget, merge, rename
 from cfner.serving.pipeline import Pipeline
 from cfner.store.open import open_model
+from reading import word_by_word
 
 CHANGES: dict[str, list[tuple[Any, ...]]] = {
     "as learned": [],
@@ -64,7 +65,7 @@ def test_a_stock_pipeline_finds_the_same(model: Path, tiny_corpus: Corpus, tmp_p
     from transformers import pipeline
 
     export_model(model, tmp_path / "hf")
-    ours = by_cfner(model, tiny_corpus)
+    ours = triples(tag(word_by_word(open_model(model)), list(tiny_corpus.test)))
     find = pipeline("token-classification", str(tmp_path / "hf"), aggregation_strategy="first", device="cpu")
     theirs = [
         [(e["entity_group"], e["start"], e["end"]) for e in found] for found in find(texts(tiny_corpus))

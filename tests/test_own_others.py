@@ -14,7 +14,7 @@ import oracle_groups as slow
 from cfner.batches.step_data import IGNORE
 from cfner.methods import create
 from cfner.methods.context import ExampleContext
-from cfner.network.inference import Decoder
+from cfner.network.decoder import Decoder
 from cfner.objective.effects import MatchedPredictions
 from cfner.objective.groups import KEEP, REST, weights_of_rare
 from cfner.objective.own_others import ClassifyGroups, KeepGroups
@@ -151,7 +151,8 @@ def test_decoding_and_scores(seed: int) -> None:
         pairs = list(zip(z.tolist(), others.tolist(), strict=True))
         columns = torch.tensor([slow.columns(*pair, space) for pair in pairs])
         decoder = Decoder(space_of)
-        best, scores = decoder.best(columns)
+        best = decoder.words_alone(columns)
+        scores = decoder.scores_of(columns, best)
         expected = [slow.decided(*pair, space) for pair in pairs]
         assert best.tolist() == expected
         for pair, label, score in zip(pairs, expected, scores.tolist(), strict=True):
@@ -169,6 +170,6 @@ def test_the_margin_is_where_a_label_changes(seed: int) -> None:
     decoder = Decoder(labels)
     columns = torch.tensor(draw.normal(0, 2, (40, len(labels))), dtype=torch.float32)
     moved = columns + torch.tensor(draw.uniform(-0.02, 0.02, columns.shape), dtype=torch.float32)
-    changed = decoder.best(columns)[0] != decoder.best(moved)[0]
+    changed = decoder.words_alone(columns) != decoder.words_alone(moved)
     assert (decoder.margin(columns)[changed] <= 0.02).all()
     assert (decoder.margin(columns) >= 0).all()

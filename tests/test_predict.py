@@ -29,7 +29,8 @@ from cfner.interop import prediction_files
 from cfner.interop.export import open_for_prediction
 from cfner.interop.prediction_files import write_predictions
 from cfner.interop.text_stream import read_texts, sentence_of_text
-from cfner.network.inference import Decoder, label_words, outputs
+from cfner.network.decoder import Decoder
+from cfner.network.inference import label_words, outputs
 from cfner.network.network import TaggerOutput
 from cfner.network.prediction import Entity, Prediction, entity_of, tag, tag_stream
 from cfner.store.model_files import LoadedModel
@@ -123,6 +124,7 @@ class EveryWord(nn.Module):
 
     subwords_per_batch = 1024
     batches_at_once = 1
+    ranks = ()
 
     def __init__(self, labels: int, best: int) -> None:
         super().__init__()
@@ -494,6 +496,7 @@ def test_a_strangers_checkpoint_predicts_what_it_says(
     from cfner.interop.hf_export import stock_model
 
     stock = stock_model(model, 1.0)
+    del stock.config.cfner_label_order  # only cfner's own exports have it
     stock.save_pretrained(tmp_path / "theirs")
     model.tokenizer.save_pretrained(tmp_path / "theirs")
     opened = open_for_prediction(tmp_path / "theirs")

@@ -91,15 +91,37 @@ def test_noise_of_batches_never_shows(model: Path, monkeypatch: pytest.MonkeyPat
     drawn = np.random.default_rng(0)
     plain = pipeline._Words.take
 
-    def noisy(words: Any, windows: Any, refs: Any, logits: torch.Tensor, mates: torch.Tensor) -> None:
+    def noisy(words: Any, windows: Any, refs: Any, logits: torch.Tensor) -> None:
         if len(windows) > 1:
             # a probability p moves by at most p (1 - p) <= 1/4 of what its logit moves against the others
             noise = torch.from_numpy(drawn.uniform(-NOISE, NOISE, logits.shape)).float()
             logits = logits + noise
-        plain(words, windows, refs, logits, mates)
+        plain(words, windows, refs, logits)
 
     monkeypatch.setattr(pipeline._Words, "take", noisy)
     assert tagger.tag(texts) == alone
+
+
+def test_a_sentence_whose_labels_are_chosen_together_is_computed_alone(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[pipeline._Words] = []
+    plain = pipeline._Words.__init__
+
+    def kept(words: pipeline._Words, *given: Any) -> None:
+        plain(words, *given)
+        made.append(words)
+
+    monkeypatch.setattr(pipeline._Words, "__init__", kept)
+    tagger = Pipeline(open_model(model))
+    texts = [f"{a} {b} went" for a, b in itertools.product(TEXTS[0].split() + TEXTS[2].split(), repeat=2)]
+    tagger.tag(texts)
+    (words,) = made
+    bounds = words.text.sentence_bounds
+    broken = tagger._decoder.broken_alone(words.logits, np.diff(bounds).tolist())
+    assert 0 < len(broken) < len(texts)
+    of_broken = np.isin(words.sentence_of, broken)
+    assert words.alone[words.window_of[of_broken]].all() and not words.alone.all()
 
 
 _pipelines: dict[Path, Pipeline] = {}

@@ -115,7 +115,7 @@ def test_published_runs_are_those_of_todays_code() -> None:
         TrainingConfig(),
         [3],
         streams=["snips-slots"],
-        slices_only="finetune, cfner, rdp, own-other, joint-own",
+        slices_only="cfner, cpfd with lambda_base=1.0, own-other, joint-own with epochs=10",
         with_text="own-other, cfner",
     )
     published = {row["key"] for row in json.loads((PUBLISHED / "grid.json").read_text())["cells"]}

@@ -82,6 +82,11 @@ def _told(report: ExportReport) -> list[str]:
             "The cosine head became a linear one, divided by the mean length of the features "
             f"({report.mean_feature_norm:.3f}): labels stay, scores shift a little. The README says more."
         )
+    if report.kind == "hf" and report.broken_sentences:
+        lines.append(
+            f"In {report.broken_sentences} of {report.sentences} sentences a stock pipeline finds pieces of "
+            "mentions, because it labels each word alone. The README says more."
+        )
     if report.kind == "hf" and report.calibration is not None:
         lines.append(
             "A stock pipeline makes the calibrated decisions, but its scores are uncalibrated softmax values."

@@ -105,4 +105,4 @@ def _change(shift: Shift) -> str:
 
 
 def with_interval(interval: Interval) -> str:
-    return f"{interval.value:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
+    return f"{interval.value:z.1f} [{interval.low:z.1f}, {interval.high:z.1f}]"  # z: no minus before 0

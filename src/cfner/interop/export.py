@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
 from cfner.errors import ConfigError, ModelError, nearest
 from cfner.files.atomic import atomic_folder
 from cfner.interop.export_folder import ExportReport, refuse_occupied
@@ -59,7 +61,10 @@ def export_model(
     with atomic_folder(target, refuse=partial(refuse_occupied, overwrite=overwrite)) as unfinished:
         norm = None
         decoder = model.decoder()
-        original = decoder.columns(word_logits(model.network, model.encode(measured_on.sentences)))
+        text = model.encode(measured_on.sentences)
+        scores = word_logits(model.network, text)
+        original = decoder.columns(scores)
+        broken = decoder.broken_alone(scores, np.diff(text.sentence_bounds).tolist())
         if to == "hf":
             logits, norm = write_huggingface(model, unfinished, measured_on)
             original = stock_columns(original, model.labels)
@@ -76,6 +81,8 @@ def export_model(
             mean_feature_norm=norm,
             calibration=model.calibration,
             agreement=compare(original, logits),
+            sentences=len(measured_on.sentences),
+            broken_sentences=len(broken),
         )
         _refuse_other_answers(report)
         report.write(unfinished, model_card(model, report, facts, license=license))

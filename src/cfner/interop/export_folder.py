@@ -69,6 +69,8 @@ class ExportReport:
     checked_on: str
     mean_feature_norm: float | None  # the divisor of a cosine head
     agreement: Agreement
+    sentences: int  # that it was compared on
+    broken_sentences: int  # in which the labels of the words, each alone, do not follow the scheme
     calibration: Calibration | None = None  # of the original
     uploaded: str | None = None  # the URL on the hub
 

@@ -16,7 +16,7 @@ from cfner.interop.check_text import CheckText, mean_feature_norm, word_logits
 from cfner.network.encoders import quiet_transformers
 from cfner.network.experts import ExpertNetwork
 from cfner.network.head import CosineHead, Head, LinearHead
-from cfner.store.hf_import import read_checkpoint
+from cfner.store.hf_import import LABEL_ORDER, read_checkpoint
 from cfner.store.model_files import LoadedModel, write_tokenizer
 from cfner.stream.labels import OTHER, LabelSpace
 
@@ -104,6 +104,8 @@ def name_labels(config: Any, labels: LabelSpace) -> None:
     # merged types have several ids with one name: the name maps to the first
     first = {label: number for number, label in reversed(tuple(enumerate(names)))}
     config.label2id = {**first, OTHER: labels.other_id}
+    if labels.ordered:  # for cfner, when it opens the folder again
+        setattr(config, LABEL_ORDER, {"labels": names, "free": labels.free})
 
 
 def save_tokenizer(model: LoadedModel, folder: Path) -> None:

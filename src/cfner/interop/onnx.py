@@ -44,8 +44,9 @@ class OnnxNetwork(nn.Module):
     # must not change with the number of threads.
     subwords_per_batch = 512
 
-    def __init__(self, file: str | Path) -> None:
+    def __init__(self, file: str | Path, ranks: Sequence[int] = ()) -> None:
         super().__init__()
+        self.ranks = tuple(ranks)
         self.batches_at_once = torch.get_num_threads()  # so that OMP_NUM_THREADS applies here too
         runtime = onnxruntime()
         options = runtime.SessionOptions()
@@ -115,6 +116,9 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
         labels = LabelSpace.from_json(facts)
         calibration = read_calibration(facts, labels.types)
         limits = int(facts["max_length"]), facts["overlap"]
+        ranks = tuple(int(rank) for rank in facts.get("ranks", ()))
+        if ranks and len(ranks) != len(labels):
+            raise ValueError(f"{len(ranks)} ranks do not fit {len(labels)} labels")
         encoder = str(facts["encoder"])
         tokenizer = prepare_tokenizer(
             AutoTokenizer.from_pretrained(str(path), trust_remote_code=False, local_files_only=True)
@@ -123,7 +127,7 @@ def read_onnx(folder: str | Path, *, device: str = "auto") -> OnnxModel:
         raise ModelError(
             f"The exported model is damaged: {error!r}.", where=str(path), remedy="Export it again."
         ) from error
-    network = OnnxNetwork(path / ONNX_FILE)
+    network = OnnxNetwork(path / ONNX_FILE, ranks)
     return OnnxModel(network, tokenizer, labels, limits[0], encoder, limits[1], calibration)
 
 

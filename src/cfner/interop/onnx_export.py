@@ -44,6 +44,7 @@ def write_onnx_folder(
     facts = {
         **model.labels.to_json(),
         **({} if model.calibration is None else {"calibration": model.calibration.to_json()}),
+        **({"ranks": list(model.network.ranks)} if any(model.network.ranks) else {}),
         **limits,
         "encoder": public(model.encoder),
     }

@@ -35,7 +35,7 @@ is that of its first subword. Labels and scheme are in labels.json, the names al
 def usage(model: LoadedModel, report: ExportReport) -> str:
     if report.kind == "hf":
         scores = _scores(report, model.labels.has_own_others)
-        points = [*_word_differences(model), *_scheme_differences(model), _length(model), scores]
+        points = [*_word_differences(model), *_scheme_differences(model, report), _length(model), scores]
         points.append(
             "A text that holds one of the tokenizer's special tokens (such as `[SEP]`) is read as that "
             "token; cfner reads it as text."
@@ -70,8 +70,15 @@ def _word_differences(model: LoadedModel) -> list[str]:
     ]
 
 
-def _scheme_differences(model: LoadedModel) -> list[str]:
+def _scheme_differences(model: LoadedModel, report: ExportReport) -> list[str]:
     points = []
+    if model.labels.ordered:
+        points.append(
+            "The pipeline chooses the label of each word alone. cfner chooses those of a sentence together, "
+            "so that they follow the scheme (`I-city` only after `B-city` or `I-city`). In "
+            f"{report.broken_sentences} of {report.sentences} sentences ({escaped(report.checked_on)}) the "
+            "labels of single words do not, and the pipeline finds pieces of mentions there."
+        )
     if model.labels.scheme in {"BIOES", "BILOU"}:
         points.append(
             f"The labels follow the scheme {model.labels.scheme}, but the pipeline joins `B-` and `I-` only: "

@@ -19,6 +19,7 @@ class InBf16:
 
     def __init__(self, network: Network) -> None:
         self.network = network.eval()
+        self.ranks = network.ranks
         self.subwords_per_batch = network.subwords_per_batch
 
     @property

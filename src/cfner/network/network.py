@@ -32,6 +32,7 @@ class Network(nn.Module):
     """
 
     batches_at_once = 1  # torch's threads compute each batch together
+    ranks: Sequence[int] = ()
 
     def __init__(self, body: nn.Module, head: Head, parts: Mapping[str, Tensor] | None = None) -> None:
         """``parts``: tensors that a method stores besides encoder and head, by name; saved with the model."""

@@ -11,7 +11,8 @@ from cfner.batches.encoding import EncodedText, encode
 from cfner.corpus.sentence import Sentence, Span
 from cfner.files.html import notebook, notebook_mark, text
 from cfner.network.calibration import Calibration
-from cfner.network.inference import Decoder, WordScorer, label_words
+from cfner.network.decoder import Decoder
+from cfner.network.inference import WordScorer, label_words
 from cfner.stream.labels import LabelSpace
 
 _SENTENCES_AT_A_TIME = 512
@@ -40,7 +41,7 @@ class TaggingModel:
         calibration = self.calibration
         if calibration is not None and min_score is not None:
             calibration = calibration.unshifted()
-        return Decoder(self.labels, calibration)
+        return Decoder(self.labels, calibration, self.network.ranks)
 
     def encode(self, sentences: Sequence[Sentence]) -> EncodedText:
         """Sentences as the encoder reads them: subwords in windows."""
@@ -135,8 +136,9 @@ def tag(
     text = model.encode(sentences)
     decoder = model.decoder(min_score=min_score)
     ids, scores = label_words(model.network, text, decoder, batch_size=batch_size)
+    spans_of = decoder.spans(ids, text.sentence_bounds.tolist())
     predictions = []
-    for index, (sentence, spans) in enumerate(zip(sentences, decoder.spans(ids, text), strict=True)):
+    for index, (sentence, spans) in enumerate(zip(sentences, spans_of, strict=True)):
         first = int(text.sentence_bounds[index])
         starts = _joined_starts(sentence) if spans and sentence.text is None else None
         entities = (

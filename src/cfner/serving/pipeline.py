@@ -3,7 +3,8 @@
 The last bits of a matrix product depend on the shape of its batch. So scores could differ in the seventh
 digit from call to call, and a word with two almost equal labels could get either. Here the answer is by
 definition that of each window computed *alone*, rounded to ``DIGITS``. Wherever the noise of a batch could
-change it (two labels almost equal, a score near a rounding boundary), the window is computed again, alone.
+change it (two labels almost equal, a score near a rounding boundary, labels of words that are chosen
+together), the window is computed again, alone.
 
 With 8-bit weights or bf16 the noise of a batch is too large for that, so every window is computed alone.
 These runtimes are fast enough for it.
@@ -23,7 +24,8 @@ from cfner.batches.encoding import EncodedText, IntArray
 from cfner.corpus.sentence import Sentence, Span
 from cfner.corpus.tokenise import sentence_from_characters
 from cfner.errors import ModelError
-from cfner.network.inference import Decoder, outputs
+from cfner.network.decoder import Decoder
+from cfner.network.inference import outputs
 from cfner.network.network import Network
 from cfner.network.prediction import Entity, TaggingModel, entity_of
 
@@ -50,10 +52,11 @@ class Pipeline:
         """The entities of each text, identical to the last digit whatever other texts are in the batch."""
         sentences = [sentence_from_characters(text, [])[0] for text in texts]
         encoded = self.model.encode(sentences)
-        found = _Words(encoded)
+        found = _Words(encoded, self._decoder)
         self._compute(found, np.arange(encoded.windows), self._windows_at_a_time)
         while True:  # each round makes at least one more window exact
-            spans = self._decoder.spans(found.ids, encoded)
+            found.decide()
+            spans = self._decoder.spans(found.ids, encoded.sentence_bounds.tolist())
             doubtful = found.doubtful(spans)
             if not len(doubtful):
                 break
@@ -71,37 +74,54 @@ class Pipeline:
         for batch, out in outputs(
             network, found.text, batch_size=batch_size, windows=windows, subwords=limit
         ):
-            found.take(batch.windows.cpu().numpy(), batch.refs.cpu().numpy(), out.logits.cpu(), self._decoder)
+            found.take(batch.windows.cpu().numpy(), batch.refs.cpu().numpy(), out.logits.cpu())
 
 
 class _Words:
     """The results for each word of an encoded text, by TokenRef."""
 
-    def __init__(self, text: EncodedText) -> None:
-        self.text = text
+    def __init__(self, text: EncodedText, decoder: Decoder) -> None:
+        self.text, self.decoder = text, decoder
+        self.bounds = text.sentence_bounds
+        self.sentence_of = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
         self.ids = torch.zeros(text.words, dtype=torch.long)
         self.scores: Floats = np.zeros(text.words)
+        self.together = np.zeros(text.words, dtype=bool)
+        self.undecided = np.ones(len(self.bounds) - 1, dtype=bool)  # sentences
+        self.logits = torch.zeros(text.words, len(decoder.labels))
         self.margins: Floats = np.zeros(text.words)  # distance to the next label, as probability
         self.window_of = text.window_of_refs()
         self.alone = np.zeros(text.windows, dtype=bool)
 
-    def take(self, windows: IntArray, refs: IntArray, logits: Tensor, decoder: Decoder) -> None:
+    def take(self, windows: IntArray, refs: IntArray, logits: Tensor) -> None:
         """Store the results of a batch: logits [W, C] of the words ``refs`` [W]."""
         if not torch.isfinite(logits).all():
             raise ModelError(
                 "The model computes scores that are not numbers.",
                 remedy="Its weights are damaged: use another step or model.",
             )
-        ids, scores = decoder.best(logits)
-        self.ids[refs] = ids
-        self.scores[refs] = scores.double().numpy()
-        self.margins[refs] = decoder.margin(logits).numpy()
+        self.logits[refs] = logits.float()
+        self.margins[refs] = self.decoder.margin(logits).numpy()
+        self.undecided[self.sentence_of[refs]] = True
         if len(windows) == 1:
             self.alone[windows] = True
 
+    def decide(self) -> None:
+        """The label and the score of every word whose sentence has new results."""
+        words = np.flatnonzero(self.undecided[self.sentence_of])
+        logits = self.logits[words]
+        self.ids[words] = ids = self.decoder.labels_of(logits, np.diff(self.bounds)[self.undecided].tolist())
+        self.scores[words] = self.decoder.scores_of(logits, ids).double().numpy()
+        # labels that were chosen together may depend on the noise of every word of the sentence
+        changed = np.zeros(len(self.undecided), dtype=bool)
+        differs = (ids != self.decoder.words_alone(logits)).numpy()
+        changed[self.sentence_of[words[differs]]] = True
+        self.together[words] = changed[self.sentence_of[words]]
+        self.undecided[:] = False
+
     def doubtful(self, spans: Sequence[tuple[Span, ...]]) -> IntArray:
         """Windows whose answer could change if they were computed alone."""
-        unsure = self.margins <= 2 * NOISE
+        unsure = (self.margins <= 2 * NOISE) | self.together
         first_words = self.text.sentence_bounds
         for sentence, marked in enumerate(spans):
             for span in marked:

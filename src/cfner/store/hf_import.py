@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import torch
 
@@ -14,6 +15,10 @@ from cfner.network.network import Network
 from cfner.store.model_files import LoadedModel
 from cfner.store.pretrained import load_pretrained, recorded
 from cfner.stream.labels import FORGOTTEN, OTHER, LabelSpace
+
+# in the config.json of cfner's own exports: its labels, and how many of them are free (``LabelSpace``). It
+# does not count if the labels are others: somebody trained the export on
+LABEL_ORDER: Final = "cfner_label_order"
 
 
 def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel:
@@ -42,6 +47,7 @@ def read_checkpoint(source: str, *, scheme: Scheme | None = None) -> LoadedModel
     names = _label_names(found.body.config, source)
     try:
         labels = LabelSpace.of(names, scheme)
+        labels = replace(labels, free=_free_labels(found.body.config, names))
     except StreamError as error:
         raise ModelError(error.what, where=source, remedy=error.remedy) from error
     classifier = strip_classifier(found.body)
@@ -72,3 +78,13 @@ def _label_names(config: Any, source: str) -> list[str]:
         if number != (real if real in others else others[0]):
             names[number] = FORGOTTEN
     return names
+
+
+def _free_labels(config: Any, names: list[str]) -> int:
+    """How many labels are free: all, unless the checkpoint is an export of cfner with the same labels."""
+    order: Any = getattr(config, LABEL_ORDER, None)
+    written = [OTHER if name == FORGOTTEN else name for name in names]
+    if not isinstance(order, dict) or order.get("labels") != written:
+        return len(names)
+    free = order.get("free")
+    return free if isinstance(free, int) else len(names)

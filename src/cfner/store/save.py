@@ -39,7 +39,14 @@ def save_step(
         write_model(path, model)
         experts = isinstance(model.network, ExpertNetwork)
         calibrated, parts = model.calibration is not None, bool(model.network.parts)
-        stored = as_stored(record, parent, experts=experts, calibrated=calibrated, parts=parts)
+        stored = as_stored(
+            record,
+            parent,
+            experts=experts,
+            calibrated=calibrated,
+            parts=parts,
+            ordered=model.labels.ordered,
+        )
         write_json(path / FACTS, stored)
         if experts and target.exists():
             share_weights(path, target.step())
@@ -68,6 +75,9 @@ def as_stored(
     experts: bool = False,
     calibrated: bool = False,
     parts: bool = False,
+    ordered: bool = False,
 ) -> dict[str, Any]:
-    """A step's record for step.json. ``experts``, ``calibrated``, ``parts``: what the model has."""
-    return {**record, "format": format_of(experts, calibrated, parts), "parent": parent}
+    """A step's record for step.json. ``experts``, ``calibrated``, ``parts``: what the model has. ``ordered``:
+    its labels follow an order.
+    """
+    return {**record, "format": format_of(experts, calibrated, parts, ordered), "parent": parent}

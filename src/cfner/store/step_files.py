@@ -19,8 +19,9 @@ FACTS = "step.json"
 LABELS = "labels.json"
 SCORES = "scores.json"
 REPORT = "report.json"  # how the step was judged
-FORMAT = 5  # the newest format of a step's files that is read. cfner 0.1 wrote no number, which is 1
-_ONE_NETWORK, _EXPERTS, _CALIBRATED, _PARTS = 2, 3, 4, 5  # the lowest format is written, for older versions
+FORMAT = 6  # the newest format of a step's files that is read. cfner 0.1 wrote no number, which is 1
+# the lowest that the files need is written, for older versions
+_ONE_NETWORK, _EXPERTS, _CALIBRATED, _PARTS, _ORDERED = 2, 3, 4, 5, 6
 
 Made = TypeVar("Made")
 
@@ -74,11 +75,10 @@ def read_facts(step: StoredStep) -> dict[str, Any]:
     return read_as(step, FACTS, _checked)
 
 
-def format_of(experts: bool, calibrated: bool, parts: bool) -> int:
+def format_of(experts: bool, calibrated: bool, parts: bool, ordered: bool) -> int:
     """The format number to write: no higher than the files need."""
-    if parts:
-        return _PARTS
-    return _CALIBRATED if calibrated else _EXPERTS if experts else _ONE_NETWORK
+    has = {_EXPERTS: experts, _CALIBRATED: calibrated, _PARTS: parts, _ORDERED: ordered}
+    return max((number for number, needed in has.items() if needed), default=_ONE_NETWORK)
 
 
 def refuse_newer(step: StoredStep) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Self
 
@@ -43,6 +43,9 @@ class LabelSpace:
 
     ``groups`` says which labels share one softmax, by number (empty: all do). Group 0 shares the Other class
     that is the label O; each later group has its own Other class, which is not a label.
+
+    ``free``: the first so many labels may follow any label; the others must follow the scheme. Those of a
+    checkpoint are free: its predictions are not changed, and its labels may be in BIO or IOB1 (same names).
     """
 
     labels: tuple[str, ...]
@@ -50,9 +53,12 @@ class LabelSpace:
     bare: bool = False
     merged: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
+    free: int = 0
 
     def __post_init__(self) -> None:
         self._refuse_bad_groups()
+        if not 0 <= self.free <= len(self.labels):
+            raise StreamError(f"{self.free} of {len(self.labels)} labels cannot be free.")
         if not any(self.groups):
             object.__setattr__(self, "groups", ())  # a single group is always written as ()
         if OTHER not in self.labels:
@@ -70,7 +76,7 @@ class LabelSpace:
                 remedy="Use the scheme IO.",
             )
         meanings = Counter(label for label in self.labels if label not in NOT_FOR_WORDS)
-        meanings |= Counter(tag for tag in self._tags if tag != OTHER)
+        meanings |= Counter(tag for tag in self.tags if tag != OTHER)
         several = {
             label for label, type_ in zip(self.labels, self._type_by_id, strict=True) if type_ in self.merged
         }
@@ -95,8 +101,8 @@ class LabelSpace:
 
     @classmethod
     def of(cls, labels: Iterable[str], scheme: Scheme | None = None) -> Self:
-        """The labels of a Hugging Face checkpoint, in its order. Without ``scheme``, it is inferred from
-        them.
+        """The labels of a Hugging Face checkpoint, in its order, all of them free. Without ``scheme``, it is
+        inferred from them.
 
         A name that occurs several times (as in an export of merged types) means the same type each time.
         Labels alone do not distinguish BIO from IOB1 unless a ``B-`` label is missing; otherwise it is BIO.
@@ -112,7 +118,7 @@ class LabelSpace:
             ) from None
         repeated = {name for name, times in Counter(names).items() if times > 1}
         merged = dict.fromkeys(name if bare else parse_tag(name).type for name in names if name in repeated)
-        return cls(labels, scheme, bare, tuple(merged))
+        return cls(labels, scheme, bare, tuple(merged), free=len(labels))
 
     @property
     def other_id(self) -> int:
@@ -183,7 +189,7 @@ class LabelSpace:
                     f"A type cannot be called '{label}' here.", remedy="Choose a different name."
                 )
         groups = self.group_of + self._groups_of_new([tag[2:] for tag in missing], own)
-        return type(self)(self.labels + labels, self.scheme, self.bare, self.merged, groups)
+        return replace(self, labels=self.labels + labels, groups=groups)
 
     def _groups_of_new(self, types: Sequence[str], own: Grouping | None) -> tuple[int, ...]:
         """The group of each label to be added, by its type. Known types keep their group."""
@@ -202,7 +208,7 @@ class LabelSpace:
         gone = set(self.ids_of(types))
         labels = tuple(FORGOTTEN if number in gone else label for number, label in enumerate(self.labels))
         merged = tuple(type_ for type_ in self.merged if type_ not in types)
-        return type(self)(labels, self.scheme, self.bare, merged, self.groups)
+        return replace(self, labels=labels, merged=merged)
 
     def renamed(self, types: Sequence[str], into: str) -> Self:
         """The same labels with ``types`` called ``into``: one of them to rename it, several to merge them.
@@ -233,7 +239,7 @@ class LabelSpace:
         merged = [type_ for type_ in self.merged if type_ not in chosen]
         if len(chosen) > 1 or set(chosen) & set(self.merged):
             merged.append(into)
-        return type(self)(labels, self.scheme, self.bare, tuple(merged), self.groups)
+        return replace(self, labels=labels, merged=tuple(merged))
 
     def ids_of(self, types: Collection[str]) -> tuple[int, ...]:
         """The numbers of all labels of ``types``, ascending."""
@@ -267,7 +273,7 @@ class LabelSpace:
     def decode(self, ids: Sequence[int]) -> tuple[Span, ...]:
         """The mentions in a sequence of label numbers; invalid ones are repaired as in ``corpus.tags``."""
         self._refuse_outside(ids)
-        spans, _ = spans_from_tags([self._tags[number] for number in ids], self.scheme)
+        spans, _ = spans_from_tags([self.tags[number] for number in ids], self.scheme)
         return tuple(spans)
 
     def to_json(self) -> dict[str, Any]:
@@ -277,11 +283,15 @@ class LabelSpace:
             "bare": self.bare,
             "merged": list(self.merged),
             **({"groups": list(self.groups)} if self.groups else {}),
+            "free": self.free,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The space that ``to_json`` wrote; any other shape raises a KeyError or a TypeError."""
+        """The space that ``to_json`` wrote; any other shape raises a KeyError or a TypeError.
+
+        Earlier versions decoded every label word by word, and wrote nothing about it.
+        """
         for key, value in (("labels", data["labels"]), ("merged", data.get("merged", []))):
             if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
                 raise TypeError(f"'{key}' is not a list of strings")
@@ -290,23 +300,31 @@ class LabelSpace:
         groups = data.get("groups", [])
         if not isinstance(groups, list) or any(type(group) is not int for group in groups):
             raise TypeError("'groups' is not a list of numbers")
+        free = data.get("free", len(data["labels"]))
+        if type(free) is not int:
+            raise TypeError("'free' is not a number")
         merged = tuple(data.get("merged", ()))
-        return cls(tuple(data["labels"]), data["scheme"], data["bare"], merged, tuple(groups))
+        return cls(tuple(data["labels"]), data["scheme"], data["bare"], merged, tuple(groups), free)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether some labels may only follow certain others. In IO and IOB1 every order is valid."""
+        return self.free < len(self.labels) and self.scheme not in ("IO", "IOB1")
 
     @cached_property
-    def _tags(self) -> tuple[str, ...]:
+    def tags(self) -> tuple[str, ...]:
         """Each label as a tag of the scheme: with its prefix, or O if it names no type."""
         return tuple(self._tag(label) for label in self.labels)
 
     @cached_property
     def _id_of_tag(self) -> dict[str, int]:
         # where several numbers mean the same, words are labelled with the first
-        by_tag = {tag: number for number, tag in reversed(tuple(enumerate(self._tags)))}
+        by_tag = {tag: number for number, tag in reversed(tuple(enumerate(self.tags)))}
         return by_tag | {OTHER: self.other_id}
 
     @cached_property
     def _type_by_id(self) -> tuple[str | None, ...]:
-        return tuple(None if tag == OTHER else tag[2:] for tag in self._tags)
+        return tuple(None if tag == OTHER else tag[2:] for tag in self.tags)
 
     def _tag(self, label: str) -> str:
         if label == OTHER or label in NOT_FOR_WORDS:

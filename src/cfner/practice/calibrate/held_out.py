@@ -12,7 +12,8 @@ from torch import Tensor
 
 from cfner.corpus.sentence import Sentence, Span
 from cfner.network.calibration import Calibration
-from cfner.network.inference import Decoder, outputs
+from cfner.network.decoder import Decoder
+from cfner.network.inference import outputs
 from cfner.network.prediction import TaggingModel
 from cfner.stream.labels import LabelSpace
 
@@ -28,15 +29,18 @@ class Found:
 
 
 class MentionWords(NamedTuple):
-    """``columns`` [W, C] of words, the mention that each belongs to [W], which mentions are right [M]."""
+    """``columns`` [W, C] and labels [W] of words, the mention that each belongs to [W], which mentions are
+    right [M].
+    """
 
     columns: Tensor
+    labels: Tensor
     mention_of: Tensor
     right: Tensor
 
     def scores(self, decoder: Decoder) -> Tensor:
         """[M] the mean over a mention's words."""
-        _, scores = decoder.best(self.columns)
+        scores = decoder.scores_of(self.columns, self.labels)
         total = torch.zeros(len(self.right)).index_add(0, self.mention_of, scores)
         return total / torch.bincount(self.mention_of, minlength=len(self.right))
 
@@ -61,7 +65,8 @@ class HeldOut:
             columns[batch.refs.cpu()] = out.logits.float().cpu()
         gold = tuple(frozenset(sentence.spans) for sentence in sentences)
         lengths = tuple(len(sentence) for sentence in sentences)
-        return cls(Decoder(model.labels), columns, lengths, gold, tuple(range(len(sentences))))
+        decoder = Decoder(model.labels, ranks=model.network.ranks)
+        return cls(decoder, columns, lengths, gold, tuple(range(len(sentences))))
 
     @property
     def labels(self) -> LabelSpace:
@@ -83,7 +88,9 @@ class HeldOut:
 
     def found(self, calibration: Calibration | None) -> list[Found]:
         """All mentions that the model finds with this calibration."""
-        ids, scores = self.decoder(calibration).best(self.columns)
+        decoder = self.decoder(calibration)
+        ids = decoder.labels_of(self.columns, self.lengths)
+        scores = decoder.scores_of(self.columns, ids)
         words, flat = ids.tolist(), scores.tolist()
         found = []
         for at, (first, end) in enumerate(itertools.pairwise(itertools.accumulate(self.lengths, initial=0))):
@@ -98,7 +105,7 @@ class HeldOut:
 
     def words_of(self, type_: str, calibration: Calibration) -> MentionWords:
         """The words of all mentions of a type, for repeated scoring."""
-        ids, _ = self.decoder(calibration).best(self.columns)
+        ids = self.decoder(calibration).labels_of(self.columns, self.lengths)
         words = ids.tolist()
         places: list[int] = []
         mention_of: list[int] = []
@@ -109,12 +116,12 @@ class HeldOut:
                     places += range(first + span.start, first + span.end)
                     mention_of += [len(right)] * (span.end - span.start)
                     right.append(span in self.gold[at])
-        return MentionWords(self.columns[places], torch.tensor(mention_of), torch.tensor(right))
+        return MentionWords(self.columns[places], ids[places], torch.tensor(mention_of), torch.tensor(right))
 
     def where_found(self, type_: str, calibration: Calibration | None) -> tuple[HeldOut, Tensor]:
         """(sentences with a word that is labelled as the type, the margin of each such word)."""
         decoder, wanted = self.decoder(calibration), torch.tensor(self.labels.ids_of([type_]))
-        ids, _ = decoder.best(self.columns)
+        ids = decoder.labels_of(self.columns, self.lengths)
         decided = torch.isin(ids, wanted)
         columns = decoder.columns(self.columns)[decided]
         others = columns.index_fill(1, wanted, float("-inf"))

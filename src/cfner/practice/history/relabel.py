@@ -99,6 +99,7 @@ def write_same_weights(
     write_json(path / LABELS, {**facts, **labels.to_json(), **calibrated})
     stored = {key: value for key, value in record.items() if key not in _OF_TRAINING}
     has = {"experts": "experts" in facts, "calibrated": calibration is not None, "parts": "parts" in facts}
+    has["ordered"] = labels.ordered
     write_json(path / FACTS, as_stored(stored, source.hash, **has))
 
 

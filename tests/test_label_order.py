@@ -1,0 +1,108 @@
+"""Labels of a sentence that follow the scheme: an oracle that tries every sequence."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from cfner.corpus.tags import Scheme, spans_from_tags
+from cfner.network.decoder import Decoder
+from cfner.network.label_order import LabelOrder
+from cfner.stream.labels import LabelSpace
+
+TYPES = {"BIO": 2, "BIOES": 1, "BILOU": 1}
+seeds = st.integers(0, 2**32 - 1)
+
+
+def space_of(scheme: Scheme, types: int = 2, free: int = 0) -> LabelSpace:
+    letters = {"BIO": "BI", "BIOES": "BIES", "BILOU": "BILU", "IO": "I", "IOB1": "BI"}[scheme]
+    labels = ["O", *(f"{letter}-t{n}" for n in range(types) for letter in letters)]
+    return LabelSpace(tuple(labels), scheme, free=free)
+
+
+def valid(labels: LabelSpace, ids: Sequence[int]) -> bool:
+    """As the reader of annotated files defines it: nothing has to be repaired."""
+    return not spans_from_tags([labels.tags[number] for number in ids], labels.scheme)[1]
+
+
+def best_of_all(columns: Tensor, labels: LabelSpace) -> float:
+    """The largest sum of columns of a valid sequence, by trying all of them."""
+    rows = columns.tolist()
+    every = itertools.product(range(len(labels)), repeat=len(rows))
+    return max(sum(row[n] for row, n in zip(rows, ids, strict=True)) for ids in every if valid(labels, ids))
+
+
+@pytest.mark.parametrize("scheme", TYPES)
+@given(seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_the_labels_are_valid_and_no_valid_ones_have_a_larger_sum(scheme: Scheme, seed: int) -> None:
+    labels = space_of(scheme, TYPES[scheme])
+    draw = np.random.default_rng(seed)
+    lengths = [int(draw.integers(1, 6)) for _ in range(3)]
+    columns = torch.tensor(draw.normal(0, 2, (sum(lengths), len(labels))), dtype=torch.float32)
+    ids = Decoder(labels).labels_of(columns, lengths).tolist()
+    alone, at = columns.argmax(1).tolist(), 0
+    for length in lengths:
+        words = slice(at, at + length)
+        assert valid(labels, ids[words])
+        if valid(labels, alone[words]):  # nothing changes where each word alone is right
+            assert ids[words] == alone[words]
+        total = sum(columns[at + n, number].item() for n, number in enumerate(ids[words]))
+        assert total == pytest.approx(best_of_all(columns[words], labels), abs=1e-4)
+        at += length
+
+
+@pytest.mark.parametrize("scheme", ["IO", "IOB1"])
+def test_schemes_without_an_order_are_decoded_word_by_word(scheme: Scheme) -> None:
+    labels = space_of(scheme)
+    columns = torch.randn(40, len(labels), generator=torch.Generator().manual_seed(0))
+    assert not labels.ordered
+    assert torch.equal(Decoder(labels).labels_of(columns, [25, 15]), columns.argmax(1))
+
+
+def test_labels_of_a_checkpoint_are_free_and_those_learned_later_are_not() -> None:
+    theirs = LabelSpace.of(["O", "B-city", "I-city"])
+    assert theirs.free == 3 and not theirs.ordered
+    grown = theirs.grown(["dish"])
+    assert grown.free == 3 and grown.ordered
+    assert LabelSpace.from_json(grown.to_json()) == grown
+    old = {key: value for key, value in grown.to_json().items() if key != "free"}
+    assert not LabelSpace.from_json(old).ordered  # written before labels had an order
+    assert LabelSpace.start().grown(["dish"]).free == 0
+    order, inside = LabelOrder(grown), grown.labels.index
+    ids = torch.tensor([inside(label) for label in ("I-city", "I-dish", "B-city", "I-dish")])
+    assert order.broken(ids, torch.tensor([0, 1, 2, 4])) == [1, 2]  # sentences of 1, 1 and 2 words
+
+
+@given(seed=seeds)
+@settings(max_examples=60, deadline=None)
+def test_with_ranks_no_label_of_an_older_type_depends_on_a_newer_one(seed: int) -> None:
+    """As `experts` with `old_wins` promises. Columns are as its network gives them: a newer label is at -100
+    where an older one is above O.
+    """
+    draw = np.random.default_rng(seed)
+    old, new = space_of("BIO", 2), space_of("BIO", 4)
+    count = len(old)
+    columns = torch.tensor(draw.normal(0, 2, (12, len(new))), dtype=torch.float32)
+    claimed = (columns[:, 1:count] > columns[:, :1]).any(1)
+    columns[claimed, count:] = columns[claimed, :1] - 100
+    ranks = [0] * count + [1] * (len(new) - count)
+    lengths = [7, 5]
+    before = Decoder(old, ranks=[0] * count).labels_of(columns[:, :count], lengths)
+    after = Decoder(new, ranks=ranks).labels_of(columns, lengths)
+    assert torch.equal(torch.where(after < count, after, 0), before)
+
+
+def test_a_mention_of_two_types_becomes_one_mention() -> None:
+    """The frequent case: the first word looks like one type, the second like another."""
+    labels = space_of("BIO")
+    columns = torch.tensor([[0.0, 2.0, -3, 1.5, -3], [0.0, -3, 1.0, -3, 2.0]])
+    assert Decoder(labels).words_alone(columns).tolist() == [1, 4]  # B-t0 I-t1
+    assert Decoder(labels).labels_of(columns, [2]).tolist() == [3, 4]  # the sum decides: B-t1 I-t1
