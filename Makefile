@@ -61,7 +61,7 @@ bench: $(VENV)/.dev-installed
 # methods and their bounds on fixed streams: hours. An interrupted run resumes, and published runs are not
 # computed again (delete runs/yardstick to begin with them). CFNER_DATA is the folder with
 # the corpora; for other seeds, streams or methods: make yardstick YARDSTICK="--seeds 2 --stream fewnerd8"
-PUBLISHED := docs/results/yardstick docs/results/search
+PUBLISHED := docs/results/yardstick
 yardstick: $(VENV)/.demo-installed
 	@[ -n "$$CFNER_DATA" ] || { echo "Set CFNER_DATA to the folder with the corpora (see docs/results.md)."; exit 2; }
 	@[ -d runs/yardstick ] || $(BIN)/cfner bench merge $(PUBLISHED) --out runs/yardstick
