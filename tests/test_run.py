@@ -88,7 +88,7 @@ def test_results_hold_what_is_reported(whole: Path, tiny_stream: TaskStream) -> 
         assert step["macro_f1"] == pytest.approx(sum(step["per_type"].values()) / len(step["per_type"]))
     assert run["mean_micro_f1"] == pytest.approx(sum(step["micro_f1"] for step in run["steps"]) / 2)
     assert run["last_micro_f1"] == run["steps"][-1]["micro_f1"]
-    assert set(run["measured"]) == {"seconds", "peak_memory", "device"}
+    assert set(run["measured"]) == {"seconds", "peak_memory", "device", "precision"}
     first, last = run["steps"]
     assert run["forgetting"]["animal"] == pytest.approx(
         first["per_type"]["animal"] - last["per_type"]["animal"]

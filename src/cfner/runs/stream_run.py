@@ -23,7 +23,7 @@ from cfner.stream.step import Step
 from cfner.stream.stream import TaskStream
 from cfner.tagger import ContinualTagger
 from cfner.training.config import TrainingConfig
-from cfner.training.environment import peak_memory
+from cfner.training.environment import peak_memory, precision_used
 from cfner.training.progress import Progress, Silent
 
 _log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ class RunResult:
                 "seconds": self.seconds,
                 "peak_memory": peak_memory(),
                 "device": str(choose_device(self.config.device)),
+                "precision": precision_used(self.config),
             },
         }
 
