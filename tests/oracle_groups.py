@@ -199,9 +199,10 @@ def keep(
     space: Space,
     current: set[str],
     averaged_words: Mapping[int, int] | None = None,
+    power: float = 1.0,
 ) -> float:
     """Sum over old groups of the mean KL(q_g || p_g). ``averaged_words``: by word, the group in which its
-    matches are read.
+    matches are read. ``power``: q_g of words that the old model gives a label of the group.
     """
     total = 0.0
     for group in space.groups:
@@ -221,6 +222,8 @@ def keep(
                 p = {c: p[c] / mass for c in rest}
             own = word.old_others[group]
             q = softmax([own if c == space.other else word.old_z[c] for c in among])
+            if any(share > q[0] for share in q[1:]):
+                q = [share**power / math.fsum(one**power for one in q) for share in q]
             losses.append(
                 math.fsum(a * (math.log(a) - math.log(p[c])) for a, c in zip(q, among, strict=True))
             )

@@ -79,6 +79,18 @@ def test_losses(seed: int) -> None:
     assert torch.isfinite(step.inputs.logits.grad).all()
 
 
+@given(seeds, st.sampled_from([1.5, 2.0, 4.0]))
+@quick
+def test_what_the_old_model_finds_may_be_kept_sharper(seed: int, power: float) -> None:
+    step = random_step(seed)
+    if step.inputs.teachers:
+        kept = KeepGroups(sharpen=power)(step.inputs)
+        expected = slow.keep(step.words, step.targets, step.space, set(step.current), power=power)
+        assert float(kept.detach()) == pytest.approx(expected, **ALMOST)
+        kept.backward()
+        assert torch.isfinite(step.inputs.logits.grad).all()
+
+
 @given(seeds, st.sampled_from([0.05, 0.5, 1.0]))
 @quick
 def test_words_of_rare_types_count_more(seed: int, share: float) -> None:

@@ -42,8 +42,9 @@ def _first_step_learned(encoder: Path, stream: TaskStream, folder: Path, method:
     return folder
 
 
-@pytest.mark.parametrize("method", ["cfner", "podnet", "own-other", "own-other+cf"])
-@pytest.mark.parametrize("epoch", [2, 4])
+@pytest.mark.parametrize(
+    ("method", "epoch"), [("cfner", 2), ("podnet", 4), ("own-other", 4), ("own-other+cf", 2)]
+)
 def test_an_interrupted_step_ends_as_if_it_had_not_been(
     tiny_encoder: Path, tiny_corpus, tmp_path: Path, method: str, epoch: int
 ) -> None:

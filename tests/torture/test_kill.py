@@ -28,9 +28,9 @@ from cfner.training.unfinished_step import FILE
 from children import Child, Tell, Work, command, fork, tell_of_saving, weights_of
 from counts import tell, times
 
-KILLS = times(1000, quick=40, short=3)
+KILLS = times(1000, quick=40, short=2)
 COMMANDS = times(20, quick=1, short=0)
-LEARNS = times(300, quick=20, short=2)
+LEARNS = times(300, quick=20, short=1)
 
 
 class Starts(Silent):

@@ -43,6 +43,12 @@ class GroupParameters(MethodParameters):
 
 class OwnOtherParameters(GroupParameters):
     lambda_keep: float = Field(1.0, ge=0, description="weight of keeping the old groups")
+    sharpen: float = Field(
+        2.0,
+        ge=1,
+        description="power to which the old model's prediction is raised where it finds an old type; "
+        "1: kept as it is",
+    )
     sure: float = Field(0.8, gt=0, le=1, description="probability that the old model must give to a negative")
     refines: float = Field(
         0.05,
@@ -86,8 +92,9 @@ class OwnOther(Method):
     plain_first_step: ClassVar[bool] = False
     first_step: ClassVar[FirstStep | None] = FIRST_STEP
     Parameters: ClassVar[type[MethodParameters]] = OwnOtherParameters
-    # 2: words of rare types count more. 3: types are kept as they were learned, with weight 1, not 2
-    recipe: ClassVar[int] = 3
+    # 2: words of rare types count more. 3: types are kept as they were learned, with weight 1, not 2.
+    # 4: what the old model finds is kept sharper
+    recipe: ClassVar[int] = 4
     knob: ClassVar[str | None] = "lambda_keep"
 
     @property
@@ -109,7 +116,8 @@ class OwnOther(Method):
     def objective(self, ctx: StepContext) -> Objective:
         if not self.has("keep") or not ctx.old_types:
             return Objective((ClassifyGroups(),))
-        return Objective((ClassifyGroups(), KeepGroups(weight=self.parameters.lambda_keep)))
+        keep = KeepGroups(weight=self.parameters.lambda_keep, sharpen=self.parameters.sharpen)
+        return Objective((ClassifyGroups(), keep))
 
     def teachers(self, ctx: StepContext) -> dict[str, WordScores]:
         """The old model, with the log-odds of each type from the model that learned it. What a later step
@@ -145,6 +153,7 @@ class JointOwn(OwnOther):
     paper: ClassVar[str] = "-"
     good_for: ClassVar[str] = "Knowing what could be reached if nothing were forgotten."
     from_scratch: ClassVar[bool] = True
+    recipe: ClassVar[int] = 3  # it keeps nothing, so the latest change did not concern it
     first_step: ClassVar[FirstStep | None] = FIRST_STEP
     knob: ClassVar[str | None] = None  # there are no old types
     reads_unlabelled: ClassVar[bool] = False

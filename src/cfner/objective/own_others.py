@@ -57,7 +57,9 @@ class KeepGroups(Term):
     """Kullback-Leibler divergence of each old group's own softmax from the teacher's, over all words
     without a known label. With matched predictions: Effect_O.
 
-    Where only some types of a group are annotated: over the rest, on words of none of these types.
+    Where only some types of a group are annotated: over the rest, on words of none of these types. A method
+    may sharpen what the teacher finds: where its likeliest label is not the Other, q_g is raised to a power
+    and normalised again.
     """
 
     role: ClassVar[Role] = "keep_old"
@@ -66,6 +68,7 @@ class KeepGroups(Term):
     )
     name: str = "keep"
     predictions: Predictions = field(default_factory=OwnPredictions)
+    sharpen: float = 1.0
 
     def __call__(self, inputs: TermInputs) -> Tensor:
         groups, targets = grouped(inputs)
@@ -76,6 +79,9 @@ class KeepGroups(Term):
             among = log_p - log_p.masked_fill(~groups.rest, float("-inf")).logsumexp(2, keepdim=True)
             log_p = torch.where(rest[:, :, None], among, log_p)
             log_q = torch.where(rest[:, :, None], groups.old_log_probs(inputs.old.logits, groups.rest), log_q)
+        if self.sharpen != 1:
+            found = log_q.argmax(2, keepdim=True) > 0  # not the Other, which is the first member
+            log_q = torch.where(found, (self.sharpen * log_q).log_softmax(2), log_q)
         # no member, or one that the old model does not know: that part of the sum is 0
         gap = (log_q - log_p).masked_fill(log_q == float("-inf"), 0.0)
         return mean_per_group((log_q.exp() * gap).sum(2), kept | rest)
