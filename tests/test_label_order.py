@@ -78,7 +78,64 @@ def test_labels_of_a_checkpoint_are_free_and_those_learned_later_are_not() -> No
     assert LabelSpace.start().grown(["dish"]).free == 0
     order, inside = LabelOrder(grown), grown.labels.index
     ids = torch.tensor([inside(label) for label in ("I-city", "I-dish", "B-city", "I-dish")])
-    assert order.broken(ids, torch.tensor([0, 1, 2, 4])) == [1, 2]  # sentences of 1, 1 and 2 words
+    assert order.misfits(ids, torch.tensor([0, 1, 2, 4])).tolist() == [1, 3]  # sentences of 1, 1 and 2 words
+
+
+@pytest.mark.parametrize("scheme", TYPES)
+@given(seed=seeds)
+@settings(max_examples=40, deadline=None)
+def test_only_the_words_around_a_misfit_are_searched(scheme: Scheme, seed: int) -> None:
+    """No label outside them changes, and a search of the complete sentence finds nothing better."""
+    labels = space_of(scheme, 3)
+    draw = np.random.default_rng(seed)
+    columns = torch.tensor(draw.normal(0, 2, (40, len(labels))), dtype=torch.float32)
+    columns[:, 0] += float(draw.choice([0, 2, 5]))  # from hardly any to many words that are O
+    decoder, order = Decoder(labels), LabelOrder(labels)
+    ids, together = decoder.decided(columns, [40])
+    assert valid(labels, ids.tolist())
+    assert torch.equal(ids[~together], columns.argmax(1)[~together])
+    of_all = torch.from_numpy(order._best(columns.double().numpy(), True, True))
+    sums = [columns.double().gather(1, one[:, None]).sum().item() for one in (ids, of_all)]
+    assert sums[0] == pytest.approx(sums[1], abs=1e-9)
+
+
+def test_one_misfit_in_a_long_text_costs_a_search_of_a_few_words() -> None:
+    labels = space_of("BIO", 3)
+    columns = torch.zeros(20_000, len(labels))
+    columns[:, 0] = 3.0
+    columns[7_000, 2] = 9.0  # I-t0 after O
+    together = Decoder(labels).decided(columns, [20_000])[1]
+    assert 0 < together.sum() <= 20 and together[7_000]
+
+
+def test_a_label_that_means_nothing_competes_in_its_own_group_alone() -> None:
+    """Something is broken elsewhere in the sentence: the mention of a type with its own Other stays."""
+    labels = LabelSpace.of(["O", "B-person", "I-person", "B-code", "I-code"])
+    labels = labels.grown(["dish"], "type").without(["code"])
+    at = labels.labels.index
+    columns = torch.zeros(3, len(labels)) - 9
+    columns[:, 0] = 0.0
+    columns[0, 3], columns[0, at("B-dish")] = 5.0, 3.0
+    decoder = Decoder(labels)
+    assert decoder.labels_of(columns, [3]).tolist() == [at("B-dish"), 0, 0]
+    columns[2, at("I-dish")] = 1.0
+    assert decoder.labels_of(columns, [3]).tolist() == [at("B-dish"), 0, 0]
+    columns[2, at("I-dish")], columns[1, 3] = 2.0, 7.0  # on word 2 the label without meaning is O, no more
+    columns[1, at("I-dish")] = -1.0
+    assert decoder.labels_of(columns, [3]).tolist() == [at("B-dish"), at("I-dish"), at("I-dish")]
+
+
+def test_parts_of_a_merged_type_choose_together() -> None:
+    """One of its labels was learned by an older expert, one by a newer: its mention is not cut in two."""
+    labels = LabelSpace.start().grown(["a"], "type").grown(["b"], "type").grown(["z"], "type")
+    labels = labels.renamed(["a", "b"], "m")
+    columns = torch.full((4, len(labels)), -100.0)
+    columns[:, 0] = 0.0
+    columns[0, 3], columns[1, 2] = 4.0, 4.0  # B- of the newer part, I- of the older
+    decoder = Decoder(labels, ranks=(0, 0, 0, 1, 1, 2, 2))
+    assert decoder.labels_of(columns, [4]).tolist() == [3, 2, 0, 0]
+    columns[3, 6] = 1.0  # I-z after O
+    assert decoder.labels_of(columns, [4]).tolist() == [3, 2, 0, 0]
 
 
 @given(seed=seeds)

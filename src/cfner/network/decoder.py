@@ -59,7 +59,6 @@ class Decoder:
         self._rivals = torch.zeros(with_other.shape).masked_fill(~with_other, float("-inf"))
         # labels that mean nothing act for their whole group: [S, C] which labels it has, [S] their own ids
         self._silent = torch.tensor(labels.silent, dtype=torch.long)
-        self._unheard = torch.tensor(labels.unheard, dtype=torch.long)
         self._silenced = (groups[self._silent][:, None] == groups) & (
             torch.arange(len(labels)) != labels.other_id
         )
@@ -87,18 +86,28 @@ class Decoder:
 
     def labels_of(self, logits: Tensor, lengths: Sequence[int]) -> Tensor:
         """[N] the labels of all words, from columns [N, C] of sentences of these lengths."""
-        columns = self.columns(logits)
-        ids, bounds = self._heard(columns).argmax(1), _bounds(lengths)
-        # a removed type competes with those of its group: its words do not cut their mentions
-        columns = columns.index_fill(1, self._unheard, float("-inf"))
-        for sentence in self.order.broken(ids, bounds):
-            words = slice(int(bounds[sentence]), int(bounds[sentence + 1]))
-            ids[words] = self.order.best(columns[words])
-        return ids
+        return self.decided(logits, lengths)[0]
+
+    def decided(self, logits: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """([N] the labels of all words, [N] whether a word's label was chosen together with its
+        neighbours'), from columns [N, C] of sentences of these lengths.
+        """
+        ids, bounds = self.words_alone(logits), _bounds(lengths)
+        together = torch.zeros(len(ids), dtype=torch.bool)
+        misfits = self.order.misfits(ids, bounds)
+        sentence_of = torch.bucketize(misfits, bounds, right=True) - 1
+        for sentence in sorted(set(sentence_of.tolist())):
+            first, end = int(bounds[sentence]), int(bounds[sentence + 1])
+            columns = self._without_silent(self.columns(logits[first:end]))
+            for part in self.order.mend(ids[first:end], columns, misfits[sentence_of == sentence] - first):
+                together[first + part.start : first + part.stop] = True
+        return ids, together
 
     def broken_alone(self, logits: Tensor, lengths: Sequence[int]) -> list[int]:
         """The sentences in which the labels that words would get alone cannot follow each other."""
-        return self.order.broken(self.words_alone(logits), _bounds(lengths))
+        bounds = _bounds(lengths)
+        misfits = self.order.misfits(self.words_alone(logits), bounds)
+        return sorted(set((torch.bucketize(misfits, bounds, right=True) - 1).tolist()))
 
     def words_alone(self, logits: Tensor) -> Tensor:
         """[W] the label that each word would get if it were alone, from columns [W, C]."""
@@ -154,6 +163,16 @@ class Decoder:
             largest = columns[:, label] >= columns[:, group].amax(1)
             columns = columns.masked_fill(largest[:, None] & group, float("-inf"))
         return columns
+
+    def _without_silent(self, columns: Tensor) -> Tensor:
+        """Columns without labels that mean nothing, for a search among labels. Where such a label is the
+        largest of its group, it stands for O: the others of the group lose its lead over O.
+        """
+        for label, group in zip(self._silent.tolist(), self._silenced, strict=True):
+            lead = (columns[:, label] - columns[:, self.labels.other_id]).clamp_min(0)
+            largest = columns[:, label] >= columns[:, group].amax(1)
+            columns = torch.where(largest[:, None] & group, columns - lead[:, None], columns)
+        return columns.index_fill(1, self._silent, float("-inf"))
 
     def spans(self, ids: Tensor, bounds: Sequence[int]) -> list[tuple[Span, ...]]:
         """Mentions per sentence from label ids [N]; what is still invalid is repaired as in ``corpus.tags``.

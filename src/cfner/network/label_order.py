@@ -42,29 +42,58 @@ class LabelOrder:
         self._penalties = tuple(
             np.where(rule.numpy(), 0.0, -np.inf) for rule in (self.follows, self.starts, self.ends)
         )
-        self._other, self._silent = labels.other_id, labels.silent
-        self._ranks = np.array(ranks or [0] * count)
+        self._other = labels.other_id
+        # a merged type may have labels of several steps: it chooses when the oldest of them does
+        oldest: dict[str | None, int] = {}
+        for type_, rank in zip(types, ranks, strict=bool(ranks)):
+            oldest[type_] = min(rank, oldest.get(type_, rank))
+        self._ranks = np.array([oldest.get(type_, 0) for type_ in types])
         self._ranks[self._other] = -1  # O has none
+        self._one_rank = len(set(self._ranks.tolist())) <= 2
 
-    def broken(self, ids: Tensor, bounds: Tensor) -> list[int]:
-        """The numbers of the sentences whose labels are not a valid sequence. ids [N] of sentences that begin
-        at ``bounds`` [S + 1].
+    def misfits(self, ids: Tensor, bounds: Tensor) -> Tensor:
+        """The words whose label cannot follow the one before it, or cannot begin or end its sentence.
+        ids [N] of sentences that begin at ``bounds`` [S + 1].
         """
         if self.free or not len(ids):
-            return []
-        sentence_of = torch.arange(len(bounds) - 1).repeat_interleave(bounds.diff())
-        first = torch.ones(len(ids), dtype=torch.bool)
-        first[1:] = sentence_of[1:] != sentence_of[:-1]
-        last = first.roll(-1)
+            return torch.zeros(0, dtype=torch.long)
+        first, last = torch.zeros(2, len(ids), dtype=torch.bool)
+        full = bounds.diff() > 0
+        first[bounds[:-1][full]] = True
+        last[bounds[1:][full] - 1] = True
         wrong = (first & ~self.starts[ids]) | (last & ~self.ends[ids])
         wrong[1:] |= ~first[1:] & ~self.follows[ids[:-1], ids[1:]]
-        found: list[int] = sorted(set(sentence_of[wrong].tolist()))
-        return found
+        (words,) = torch.where(wrong)
+        return words
 
-    def best(self, columns: Tensor) -> Tensor:
-        """[n] the valid labels of a sentence with the largest sum of its columns [n, C]; O where that label
-        means nothing.
+    def mend(self, ids: Tensor, columns: Tensor, misfits: Tensor) -> list[slice]:
+        """Give a sentence the valid labels with the largest sum of its columns [n, C]. Changes ``ids`` [n],
+        which are each word's largest; returns the stretches of words that had to be searched.
         """
+        if not self._one_rank:
+            ids[:] = self._best_by_rank(columns)
+            return [slice(0, len(ids))]
+        searched: list[slice] = []
+        waiting = [(max(0, at - 1), at + 1) for at in misfits.tolist()]
+        while waiting:
+            first, end = waiting.pop()
+            for one in [one for one in searched if one.start <= end and first <= one.stop]:
+                searched.remove(one)
+                first, end = min(first, one.start), max(end, one.stop)
+            best = self._best(columns[first:end].double().numpy(), first == 0, end == len(ids))
+            # Inside and outside are now the best there is. If they fit together, so is the whole
+            if (first == 0 or (self.starts[best[0]] and self.ends[ids[first - 1]])) and (
+                end == len(ids) or (self.ends[best[-1]] and self.starts[ids[end]])
+            ):
+                ids[first:end] = torch.from_numpy(best)
+                searched.append(slice(first, end))
+            else:
+                wider = end - first
+                waiting.append((max(0, first - wider), min(len(ids), end + wider)))
+        return searched
+
+    def _best_by_rank(self, columns: Tensor) -> Tensor:
+        """[n] where an older type's words are chosen, newer ones have no say."""
         scores = columns.double().numpy()
         ids = np.full(len(scores), self._other)
         for rank in sorted(set(self._ranks.tolist()) - {-1}):
@@ -72,21 +101,20 @@ class LabelOrder:
             claimed = (ids != self._other).nonzero()[0]  # by a lower rank: nothing changes that
             allowed[claimed] = -np.inf
             allowed[claimed, ids[claimed]] = 0.0
-            ids = self._best(allowed)
-            ids[np.isin(ids, self._silent)] = self._other
+            ids = self._best(allowed, True, True)
         return torch.from_numpy(ids)
 
-    def _best(self, scores: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Viterbi's algorithm."""
+    def _best(self, scores: npt.NDArray[np.float64], is_start: bool, is_end: bool) -> npt.NDArray[np.int64]:
+        """Viterbi's algorithm, over a sentence or a part that may begin and end anywhere in it."""
         follows, starts, ends = self._penalties
         before = np.zeros(scores.shape, dtype=np.int64)
-        total = scores[0] + starts
+        total = scores[0] + starts if is_start else scores[0]
         for word in range(1, len(scores)):
             paths = total[:, None] + follows
             before[word] = paths.argmax(0)
             total = paths[before[word], np.arange(len(total))] + scores[word]
         ids = np.empty(len(scores), dtype=np.int64)
-        ids[-1] = (total + ends).argmax()
+        ids[-1] = (total + ends if is_end else total).argmax()
         for word in range(len(scores) - 1, 0, -1):
             ids[word - 1] = before[word, ids[word]]
         return ids

@@ -110,13 +110,11 @@ class _Words:
         """The label and the score of every word whose sentence has new results."""
         words = np.flatnonzero(self.undecided[self.sentence_of])
         logits = self.logits[words]
-        self.ids[words] = ids = self.decoder.labels_of(logits, np.diff(self.bounds)[self.undecided].tolist())
+        ids, together = self.decoder.decided(logits, np.diff(self.bounds)[self.undecided].tolist())
+        self.ids[words] = ids
         self.scores[words] = self.decoder.scores_of(logits, ids).double().numpy()
-        # labels that were chosen together may depend on the noise of every word of the sentence
-        changed = np.zeros(len(self.undecided), dtype=bool)
-        differs = (ids != self.decoder.words_alone(logits)).numpy()
-        changed[self.sentence_of[words[differs]]] = True
-        self.together[words] = changed[self.sentence_of[words]]
+        # labels that were chosen together may depend on the noise of each other's words
+        self.together[words] = together.numpy()
         self.undecided[:] = False
 
     def doubtful(self, spans: Sequence[tuple[Span, ...]]) -> IntArray:
