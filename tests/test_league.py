@@ -404,10 +404,14 @@ def test_a_run_that_is_only_planned_here_is_taken_from_where_it_is_finished(tmp_
 
 def test_results_that_contradict_each_other_are_refused_and_nothing_is_copied(tmp_path: Path) -> None:
     one, other = grid(tmp_path / "one", {A: 50.0, B: 60.0}), grid(tmp_path / "other", {B: 60.1, C: 70.0})
-    with pytest.raises(ConfigError, match="contradict") as caught:
+    with pytest.raises(ConfigError, match="Two results of one run differ") as caught:
         merge([one, other], tmp_path / "all")
     assert "last_micro_f1" in str(caught.value) and B in str(caught.value)
     assert [path.name for path in (tmp_path / "all").iterdir()] == [".lock"]
+    in_bf16 = grid(tmp_path / "third", {B: 60.1}, measured={"precision": "bf16"})
+    in_32_bits = grid(tmp_path / "fourth", {B: 60.2}, measured={"precision": "fp32"})
+    with pytest.raises(ConfigError, match=r"not compute the same \(bf16 and fp32\)"):
+        merge([in_bf16, in_32_bits], tmp_path / "both")
 
 
 def test_leagues_that_chose_differently_are_refused(tmp_path: Path) -> None:

@@ -139,8 +139,9 @@ class Cell:
         return code
 
     def key(self, stream: TaskStream) -> str:
-        """Equal keys mean equal results: the key covers the text, its division, the settings, a local
-        encoder's files, and the method's code.
+        """Equal keys mean equal results on machines of one kind: the key covers the text, its division, the
+        settings, a local encoder's files, and the method's code. With ``precision = "auto"`` it does not
+        cover what the processor made of it, which each result records.
         """
         return settings_hash(
             {

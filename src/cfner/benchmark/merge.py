@@ -106,13 +106,15 @@ def _refuse_contradiction(row: dict[str, Any], one: Path, other: Path) -> None:
     names = sorted({*results[0], *results[1]} - _NAMES)
     differ = [name for name in names if results[0].get(name) != results[1].get(name)]
     if differ:
+        precisions = [str(result.get("measured", {}).get("precision", "?")) for result in results]
+        why = f" ({' and '.join(precisions)})" if len(set(precisions)) > 1 else ""
         raise ConfigError(
             f"Two results of one run differ: {row['method']}, {row['data']} "
             f"FG-{row['first']}-PG-{row['per_step']}, seed {row['seed']} has a different "
             f"{', '.join(differ[:3])} in {other} than in {one}. Nothing was merged.",
             where=str(other / "cells" / row["key"]),
-            remedy="The machines do not compute the same. Delete that folder in the grid that you trust "
-            "less, or run the complete comparison on machines of one kind.",
+            remedy=f"The machines do not compute the same{why}. Delete that folder in the grid that you "
+            "trust less, or run the complete comparison on machines of one kind.",
         )
 
 

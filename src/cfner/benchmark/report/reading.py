@@ -82,6 +82,7 @@ class Slice(BaseModel, frozen=True):
 class Measured(BaseModel, frozen=True):
     seconds: float | None = None
     peak_memory: float | None = None
+    precision: str | None = None
 
 
 class Run(GridCell, frozen=True):

@@ -102,10 +102,13 @@ def cost_table(group: Group) -> list[Block]:
             rows.append([method, _whole(seconds), _whole(memory, 2**20)])
     if not rows:
         return []
+    runs = [run for method in group.methods for run in group.by_method[method]]
+    used = {run.measured.precision for run in runs if run.measured.precision is not None}
+    computed = f" Computed in {' and '.join(sorted(used))}." if used else ""
     return [
         Heading("Time and memory", 3),
         Table.of(["method", "seconds per run", "peak memory, MiB"], rows),
-        Paragraph("As measured, mean over seeds. Runs that share a machine are slower."),
+        Paragraph(f"As measured, mean over seeds. Runs that share a machine are slower.{computed}"),
     ]
 
 
