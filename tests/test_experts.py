@@ -25,7 +25,6 @@ from cfner.errors import ConfigError, ModelError
 from cfner.interop.export import export_model, open_for_prediction
 from cfner.methods import method_class
 from cfner.network.cut_encoder import joined
-from cfner.network.decoder import Decoder
 from cfner.network.experts import OUTRANKED, ExpertNetwork
 from cfner.network.inference import label_words
 from cfner.network.prediction import tag
@@ -76,7 +75,7 @@ def columns(model: LoadedModel, sentences: Sequence[Sentence]) -> Tensor:
 
 
 def labels_of(model: LoadedModel, sentences: Sequence[Sentence]) -> Tensor:
-    return label_words(model.network, text_of(model, sentences), Decoder(model.labels))[0]
+    return label_words(model.network, text_of(model, sentences), model.decoder())[0]
 
 
 def network_of(tagger: ContinualTagger) -> ExpertNetwork:
@@ -93,7 +92,7 @@ def network_of(tagger: ContinualTagger) -> ExpertNetwork:
 def test_old_log_odds_stay_bit_for_bit(
     head: str, old_wins: bool, stream: TaskStream, tiny_encoder: Path
 ) -> None:
-    tagger = tagger_of(tiny_encoder, head, epochs=10, old_wins=old_wins)
+    tagger = tagger_of(tiny_encoder, head, epochs=24, old_wins=old_wins)
     seen: Tensor | None = None
     predicted: list[tuple[Span, ...]] = []
     for step in stream.steps[:3]:
@@ -109,9 +108,7 @@ def test_old_log_odds_stay_bit_for_bit(
             for before, after in zip(predicted, found, strict=bool(predicted)):
                 assert set(before) <= set(after)
         seen, predicted = now, found
-    labels = tagger.model.labels
-    assert seen is not None  # and the first type is above O on some words
-    assert torch.isin(Decoder(labels).words_alone(seen), torch.tensor(labels.ids_of(stream[0].types))).any()
+    assert any(span.type in stream[0].types for spans in predicted for span in spans)
     assert len(network_of(tagger).rows) == 3
 
 

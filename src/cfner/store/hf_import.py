@@ -87,4 +87,4 @@ def _free_labels(config: Any, names: list[str]) -> int:
     if not isinstance(order, dict) or order.get("labels") != written:
         return len(names)
     free = order.get("free")
-    return free if isinstance(free, int) else len(names)
+    return free if type(free) is int else len(names)

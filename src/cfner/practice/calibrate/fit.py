@@ -81,7 +81,7 @@ def _stricter(
     where, margins = held_out.where_found(type_, as_it_is)
     levels = torch.quantile(margins, torch.linspace(0, 1, _CANDIDATES + 1)[:-1])
     reached: float | None = None
-    for shift in [0.0, *(-level - _CLEAR for level in levels.tolist())]:
+    for shift in [0.0, *(-level - _CLEAR for level in sorted(set(levels.tolist())))]:
         tried = Calibration({**figures, type_: TypeCalibration(shift=shift)})
         right = [mention.right for mention in where.found(tried) if mention.type == type_]
         if len(right) < FEWEST:
