@@ -69,7 +69,8 @@ class OwnOther(Method):
 
     New types learn from all words of the new data, which is annotated for them. Old types keep the old
     predictions, on all words that are not annotated for them: no training label contradicts them. Each type
-    keeps the predictions of the model that learned it, so what a later step forgot is not passed on.
+    keeps the predictions of the model that learned it, so what a later step forgot is not passed on; what
+    that model finds is kept sharper than it was, so its doubts are not passed on either.
     Unlabelled text rehearses the old types. Words in it that the old model is confident about are negatives
     of the new types.
     """

@@ -55,11 +55,10 @@ class ClassifyGroups(Term):
 @dataclass(frozen=True)
 class KeepGroups(Term):
     """Kullback-Leibler divergence of each old group's own softmax from the teacher's, over all words
-    without a known label. With matched predictions: Effect_O.
+    without a known label. Where the teacher's likeliest answer is not the Other, its probabilities are first
+    raised to the power `sharpen` and normalised again. With matched predictions: Effect_O.
 
-    Where only some types of a group are annotated: over the rest, on words of none of these types. A method
-    may sharpen what the teacher finds: where its likeliest label is not the Other, q_g is raised to a power
-    and normalised again.
+    Where only some types of a group are annotated: over the rest, on words of none of these types.
     """
 
     role: ClassVar[Role] = "keep_old"
