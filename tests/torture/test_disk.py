@@ -23,7 +23,7 @@ from cfner.training.progress import Silent
 from children import Child, Tell, Work, command, fork, weights_of
 from counts import tell, times
 
-EVERY = times(1, quick=4, short=50)  # every n-th write fails
+EVERY = times(1, quick=4, short=25)  # every n-th write fails
 SIZES = times(40, quick=8, short=2)
 PAIRS = times(200, quick=6, short=2)
 
