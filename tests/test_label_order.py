@@ -108,6 +108,24 @@ def test_one_misfit_in_a_long_text_costs_a_search_of_a_few_words() -> None:
     assert 0 < together.sum() <= 20 and together[7_000]
 
 
+def test_many_misfits_are_searched_once() -> None:
+    """A stretch that grows is not searched again for every misfit in it."""
+    labels = space_of("BIO", 3)
+    columns = torch.zeros(2_000, len(labels))
+    columns[:, 0], columns[1::2, 2] = 3.0, 9.0  # O I-t0 O I-t0 ...
+    decoder, searched = Decoder(labels), 0
+    best = decoder.order._best
+
+    def counted(scores: np.ndarray, is_start: bool, is_end: bool) -> np.ndarray:
+        nonlocal searched
+        searched += len(scores)
+        return best(scores, is_start, is_end)
+
+    decoder.order._best = counted  # type: ignore[method-assign]
+    ids = decoder.decided(columns, [2_000])[0]
+    assert valid(labels, ids.tolist()) and searched <= 4_000
+
+
 def test_a_label_that_means_nothing_competes_in_its_own_group_alone() -> None:
     """Something is broken elsewhere in the sentence: the mention of a type with its own Other stays."""
     labels = LabelSpace.of(["O", "B-person", "I-person", "B-code", "I-code"])
@@ -136,6 +154,17 @@ def test_parts_of_a_merged_type_choose_together() -> None:
     assert decoder.labels_of(columns, [4]).tolist() == [3, 2, 0, 0]
     columns[3, 6] = 1.0  # I-z after O
     assert decoder.labels_of(columns, [4]).tolist() == [3, 2, 0, 0]
+
+
+def test_a_merged_type_takes_nothing_from_a_type_of_its_own_step() -> None:
+    """Wherever else something is broken: b and y were learned together, and y was ahead."""
+    labels = LabelSpace.start().grown(["a"], "type").grown(["b", "y"], "type").grown(["w"], "type")
+    labels = labels.renamed(["a", "b"], "m")
+    columns = torch.full((3, len(labels)), -9.0)
+    columns[:, 0] = 0.0
+    columns[0, 3], columns[0, 5], columns[2, 8] = 2.0, 4.0, 1.0  # B-m, B-y; I-w after O
+    decoder = Decoder(labels, ranks=(0, 0, 0, 1, 1, 1, 1, 2, 2))
+    assert decoder.labels_of(columns, [3]).tolist() == [5, 0, 0]
 
 
 @given(seed=seeds)

@@ -68,6 +68,7 @@ class Decoder:
             one_of_group = {labels.group_of[label]: label for label in ids}
             if len(one_of_group) > 1:
                 self._merged.append((torch.tensor(ids), list(one_of_group.values())))
+        self._in_merged = torch.tensor([label for ids, _ in self._merged for label in ids.tolist()])
         # [C] each, of the label's type; None without a calibration
         self._figures: _Figures | None = None
         if calibration is not None:
@@ -154,7 +155,9 @@ class Decoder:
             if bool(mates.any()):  # its group may be silenced or come back, and must then also be the largest
                 loudest = probabilities[:, mates].amax(1)
                 change = (probabilities[:, label] - loudest).abs()
-                margin = torch.minimum(margin, torch.maximum(change, first - loudest))
+                if not bool(torch.isin(mates.nonzero(), self._in_merged).any()):
+                    change = torch.maximum(change, first - loudest)
+                margin = torch.minimum(margin, change)  # the score of a merged type reads all its groups
         return margin
 
     def _heard(self, columns: Tensor) -> Tensor:

@@ -43,11 +43,11 @@ class LabelOrder:
             np.where(rule.numpy(), 0.0, -np.inf) for rule in (self.follows, self.starts, self.ends)
         )
         self._other = labels.other_id
-        # a merged type may have labels of several steps: it chooses when the oldest of them does
-        oldest: dict[str | None, int] = {}
-        for type_, rank in zip(types, ranks, strict=bool(ranks)):
-            oldest[type_] = min(rank, oldest.get(type_, rank))
-        self._ranks = np.array([oldest.get(type_, 0) for type_ in types])
+        self._ranks = np.array(ranks or [0] * count)
+        # the labels of a merged type choose together, and with them all types that came between them
+        for own in (self._ranks[list(labels.ids_of([type_]))] for type_ in labels.merged):
+            between = (self._ranks >= own.min()) & (self._ranks <= own.max())
+            self._ranks[between] = own.min()
         self._ranks[self._other] = -1  # O has none
         self._one_rank = len(set(self._ranks.tolist())) <= 2
 
@@ -67,30 +67,30 @@ class LabelOrder:
         return words
 
     def mend(self, ids: Tensor, columns: Tensor, misfits: Tensor) -> list[slice]:
-        """Give a sentence the valid labels with the largest sum of its columns [n, C]. Changes ``ids`` [n],
-        which are each word's largest; returns the stretches of words that had to be searched.
+        """Give a sentence the valid labels with the largest sum of its columns [n, C]; with ranks, older
+        types first. Changes ``ids`` [n], which are each word's largest; returns the stretches of words that
+        had to be searched.
         """
         if not self._one_rank:
             ids[:] = self._best_by_rank(columns)
             return [slice(0, len(ids))]
-        searched: list[slice] = []
+        done: list[tuple[int, int]] = []
         waiting = [(max(0, at - 1), at + 1) for at in misfits.tolist()]
         while waiting:
-            first, end = waiting.pop()
-            for one in [one for one in searched if one.start <= end and first <= one.stop]:
-                searched.remove(one)
-                first, end = min(first, one.start), max(end, one.stop)
-            best = self._best(columns[first:end].double().numpy(), first == 0, end == len(ids))
-            # Inside and outside are now the best there is. If they fit together, so is the whole
-            if (first == 0 or (self.starts[best[0]] and self.ends[ids[first - 1]])) and (
-                end == len(ids) or (self.ends[best[-1]] and self.starts[ids[end]])
-            ):
-                ids[first:end] = torch.from_numpy(best)
-                searched.append(slice(first, end))
-            else:
-                wider = end - first
-                waiting.append((max(0, first - wider), min(len(ids), end + wider)))
-        return searched
+            stretches, waiting, known = _joined(done + waiting), [], set(done)
+            done = [one for one in stretches if one in known]
+            for first, end in (one for one in stretches if one not in known):
+                best = self._best(columns[first:end].double().numpy(), first == 0, end == len(ids))
+                # inside and outside are now the best there is: if they fit together, so is the whole
+                if (first == 0 or (self.starts[best[0]] and self.ends[ids[first - 1]])) and (
+                    end == len(ids) or (self.ends[best[-1]] and self.starts[ids[end]])
+                ):
+                    ids[first:end] = torch.from_numpy(best)
+                    done.append((first, end))
+                else:
+                    wider = end - first
+                    waiting.append((max(0, first - wider), min(len(ids), end + wider)))
+        return [slice(first, end) for first, end in done]
 
     def _best_by_rank(self, columns: Tensor) -> Tensor:
         """[n] where an older type's words are chosen, newer ones have no say."""
@@ -118,3 +118,14 @@ class LabelOrder:
         for word in range(len(scores) - 1, 0, -1):
             ids[word - 1] = before[word, ids[word]]
         return ids
+
+
+def _joined(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches that overlap or touch become one."""
+    joined: list[tuple[int, int]] = []
+    for first, end in sorted(stretches):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((first, end))
+    return joined
