@@ -44,7 +44,7 @@ def lost(run: Run) -> float | None:
 
 
 def decimal(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1f}".replace("-", "−")
+    return NONE if value is None else f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
 
 
 def figure(group: Group, method: str, pick: Pick, *, deviation: bool = False) -> str:
