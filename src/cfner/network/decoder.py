@@ -96,7 +96,7 @@ class Decoder:
         ids, bounds = self.words_alone(logits), _bounds(lengths)
         together = torch.zeros(len(ids), dtype=torch.bool)
         misfits = self.order.misfits(ids, bounds)
-        sentence_of = torch.bucketize(misfits, bounds, right=True) - 1
+        sentence_of = _sentence_of(misfits, bounds)
         for sentence in sorted(set(sentence_of.tolist())):
             first, end = int(bounds[sentence]), int(bounds[sentence + 1])
             columns = self._without_silent(self.columns(logits[first:end]))
@@ -108,7 +108,7 @@ class Decoder:
         """The sentences in which the labels that words would get alone cannot follow each other."""
         bounds = _bounds(lengths)
         misfits = self.order.misfits(self.words_alone(logits), bounds)
-        return sorted(set((torch.bucketize(misfits, bounds, right=True) - 1).tolist()))
+        return sorted(set(_sentence_of(misfits, bounds).tolist()))
 
     def words_alone(self, logits: Tensor) -> Tensor:
         """[W] the label that each word would get if it were alone, from columns [W, C]."""
@@ -183,6 +183,11 @@ class Decoder:
         """
         flat = ids.tolist()
         return [self.labels.decode(flat[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
+def _sentence_of(words: Tensor, bounds: Tensor) -> Tensor:
+    """The number of the sentence that each word is in."""
+    return torch.bucketize(words, bounds, right=True) - 1
 
 
 def _bounds(lengths: Sequence[int]) -> Tensor:

@@ -93,7 +93,7 @@ class LabelOrder:
         return [slice(first, end) for first, end in done]
 
     def _best_by_rank(self, columns: Tensor) -> Tensor:
-        """[n] where an older type's words are chosen, newer ones have no say."""
+        """[n] the labels: older types choose their words first, newer ones among those that are left."""
         scores = columns.double().numpy()
         ids = np.full(len(scores), self._other)
         for rank in sorted(set(self._ranks.tolist()) - {-1}):
